@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "handler/hands/inside-node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "handler/hands/dir-list.h"
+#include "handler/hands/reply.h"
+#include "handler/hands/target.h"
+#include "lib/base/fd.h"
+#include "lib/linux/safe-path.h"
+
+#define NON_ROOT_ID     107 /* user and group `qemu` of every launcher image */
+#define MAX_NODES       16  /* names in a source's directory; there is one */
+#define PERMISSION_BITS 0777u
+
+static bool
+fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
+{
+    reply->step = step;
+    return ch_reply_fail(reply, errnum, "%s", what);
+}
+
+/* Opens the directory of a pod, and what has the volume's name in it, if anything. */
+static bool
+open_volume(const ChHandsRequest *request,
+            const char *uid,
+            ChTarget *out_target,
+            ChHandsReply *reply)
+{
+    ChHandsRequest volume = *request;
+
+    volume.mount = CH_HANDS_MOUNT_HOTPLUG_DIR;
+    memcpy(volume.uid, uid, sizeof(volume.uid));
+    return ch_target_open(&volume, "", false, out_target, reply);
+}
+
+/* --- the source --- */
+
+/* The first block device by name. Returns 0 or a positive errno. */
+static int
+find_device(int dir_fd, ChHandsNode *out_source)
+{
+    static char names[MAX_NODES][CH_DIR_NAME_SIZE];
+    const int n = ch_dir_list(dir_fd, names, MAX_NODES);
+    const char *first = NULL;
+
+    if (n < 0)
+        return -n;
+    for (int i = 0; i < n; i++) {
+        ch_autofd int fd = ch_safe_open(dir_fd, names[i], O_PATH, 0, CH_RESOLVE_NO_LINKS);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode) ||
+            (first != NULL && strcmp(first, names[i]) < 0))
+            continue;
+        first = names[i];
+        *out_source = (ChHandsNode){.rdev = st.st_rdev, .mode = st.st_mode};
+    }
+    return first != NULL ? 0 : ENODEV;
+}
+
+/* What is not there is no failure of the operation. */
+static void
+look_at_source(const ChHandsRequest *request, ChHandsReply *reply)
+{
+    ChTarget dir = CH_TARGET_INIT;
+    ChHandsReply ignored = {0};
+    ch_autofd int list_fd = -EBADF;
+
+    reply->source = (ChHandsNode){0};
+    if (!open_volume(request, request->source_uid, &dir, &ignored)) {
+        reply->source.errnum = ignored.errnum;
+        return;
+    }
+    if (dir.fd >= 0)
+        list_fd =
+            ch_safe_open(dir.dir_fd, dir.name, O_RDONLY | O_DIRECTORY, 0, CH_RESOLVE_NO_LINKS);
+    reply->source.errnum = dir.fd < 0    ? ENOENT
+                           : list_fd < 0 ? -list_fd
+                                         : find_device(list_fd, &reply->source);
+    ch_target_clear(&dir);
+}
+
+/* --- the target --- */
+
+bool
+ch_inside_look_at_node(const ChHandsRequest *request, ChHandsReply *reply)
+{
+    ChTarget target = CH_TARGET_INIT;
+
+    if (!open_volume(request, request->uid, &target, reply))
+        return false;
+    reply->target = target.facts;
+    ch_target_clear(&target);
+    if (request->source_uid[0] != '\0')
+        look_at_source(request, reply);
+    return true;
+}
+
+/* Whether what is there is the node already. A second name of it would be given away too. */
+static bool
+is_made(const ChTarget *target, const ChHandsNode *source)
+{
+    struct stat st;
+
+    return source->errnum != 0 ||
+           (target->facts.rdev == source->rdev && fstat(target->fd, &st) == 0 && st.st_nlink == 1);
+}
+
+/* In the place of one with other numbers, if there is one. */
+static bool
+make(ChTarget *target, ChHandsReply *reply)
+{
+    const mode_t mode = S_IFBLK | (reply->source.mode & PERMISSION_BITS);
+
+    if (target->fd >= 0) {
+        if (unlinkat(target->dir_fd, target->name, 0) < 0 && errno != ENOENT)
+            return fail(reply, CH_HANDS_STEP_TARGET, errno, "remove the old node");
+        if (target->facts.rdev != reply->source.rdev)
+            reply->dev = target->facts.rdev;
+    }
+    if (mknodat(target->dir_fd, target->name, mode, reply->source.rdev) < 0)
+        return fail(reply, CH_HANDS_STEP_TARGET, errno, "create the node");
+    if (!ch_target_reopen(target, reply))
+        return false;
+    /* The pod may have put something else there. */
+    if (target->fd < 0 || !S_ISBLK(target->facts.mode) || target->facts.rdev != reply->source.rdev)
+        return fail(reply, CH_HANDS_STEP_TARGET, ESTALE, "something else has the node's name");
+    reply->size = 1;
+    return true;
+}
+
+static bool
+make_target(ChTarget *target, ChHandsReply *reply)
+{
+    int result;
+
+    if (target->fd >= 0 && !S_ISBLK(target->facts.mode))
+        return fail(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
+    if (target->fd < 0 && reply->source.errnum != 0)
+        return fail(
+            reply, CH_HANDS_STEP_IMAGE, reply->source.errnum, "find the device of the volume");
+    if ((target->fd < 0 || !is_made(target, &reply->source)) && !make(target, reply))
+        return false;
+    reply->target = target->facts;
+    result = ch_safe_chown(target->fd, NON_ROOT_ID, NON_ROOT_ID);
+    return result == 0 ||
+           fail(reply, CH_HANDS_STEP_OWN, result, "change the ownership of the node");
+}
+
+bool
+ch_inside_make_node(const ChHandsRequest *request, ChHandsReply *reply)
+{
+    ChTarget target = CH_TARGET_INIT;
+    bool is_done;
+
+    if (!open_volume(request, request->uid, &target, reply))
+        return false;
+    look_at_source(request, reply);
+    is_done = make_target(&target, reply);
+    ch_target_clear(&target);
+    return is_done;
+}
+
+bool
+ch_inside_remove_node(const ChHandsRequest *request, ChHandsReply *reply)
+{
+    ChTarget target = CH_TARGET_INIT;
+    bool is_done = true;
+
+    if (!open_volume(request, request->uid, &target, reply))
+        return false;
+    if (target.fd >= 0 && !S_ISBLK(target.facts.mode))
+        is_done = fail(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
+    else if (target.fd >= 0 && unlinkat(target.dir_fd, target.name, 0) < 0 && errno != ENOENT)
+        is_done = fail(reply, CH_HANDS_STEP_TARGET, errno, "remove the node");
+    ch_target_clear(&target);
+    return is_done;
+}

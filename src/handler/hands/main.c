@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * virt-handler-hands: the small privileged program that virt-handler starts and asks.
+ *
+ * Called as `virt-handler-hands PODS-DIR PRIVATE-DIR NODE-PODS-DIR NODE-PID` with the channels at
+ * descriptors 3 and up.
+ */
+
+#include <errno.h>
+#include <glib.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "handler/hands/cache.h"
+#include "handler/hands/inside-mount.h"
+#include "handler/hands/launcher.h"
+#include "handler/hands/protocol.h"
+#include "handler/hands/sandbox.h"
+#include "handler/hands/server.h"
+#include "handler/hands/target.h"
+
+static int
+fail(int errnum, const char *what)
+{
+    (void)dprintf(STDERR_FILENO, "virt-handler-hands: %s: %s\n", what, strerrordesc_np(errnum));
+    return 1;
+}
+
+/* Whether the brain started us. */
+static bool
+has_channels(void)
+{
+    for (int i = 0; i < CH_HANDS_N_CHANNELS; i++) {
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        if (getsockopt(CH_HANDS_FIRST_FD + i, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+            type != SOCK_SEQPACKET)
+            return false;
+    }
+    return true;
+}
+
+static bool
+read_pid(const char *text, pid_t *out_pid)
+{
+    char *end = NULL;
+    const long value = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || value <= 0 || value > INT_MAX)
+        return false;
+    *out_pid = (pid_t)value;
+    return true;
+}
+
+/* A Ctrl-C goes to the whole group: it is the brain that ends in order, and we with it. Children
+ * are reaped by the kernel. */
+static void
+set_signals(void)
+{
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(ignored); i++)
+        (void)signal(ignored[i], SIG_IGN);
+}
+
+/* Two descriptors a pod, and what operations hold for a moment. */
+static void
+raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return; /* the limit we were given has to do */
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Kernels before 5.11 count a device program against it. What may not be raised has to do. */
+static void
+raise_memory_limit(void)
+{
+    const struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+    (void)setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+int
+main(int argc, char **argv)
+{
+    pid_t node_pid = 0;
+    int result;
+
+    if (argc != 5 || argv[1][0] != '/' || argv[2][0] != '/' || argv[3][0] != '/' ||
+        !read_pid(argv[4], &node_pid) || !has_channels()) {
+        (void)dprintf(STDERR_FILENO,
+                      "virt-handler-hands is started by virt-handler, not by hand\n");
+        return 1;
+    }
+    ch_launcher_set_pods_dir(argv[1]);
+    ch_cache_set_dir(argv[2]);
+    ch_target_set_pods_dir(argv[3]);
+    ch_inside_mount_set_node(node_pid);
+    set_signals();
+    raise_descriptor_limit();
+    raise_memory_limit();
+    (void)umask(022); /* the notify pipe's mode comes from it: 0755 */
+    if (chdir("/") < 0)
+        return fail(errno, "chdir /");
+
+    result = ch_sandbox_drop_capabilities();
+    if (result < 0)
+        return fail(-result, "drop capabilities");
+    result = ch_sandbox_filter_calls();
+    if (result < 0)
+        return fail(-result, "filter system calls");
+
+    result = ch_server_run();
+    _exit(result == 0 ? 0 : 1);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "handler/hands/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+ch_reply_init(ChHandsReply *reply, const ChHandsRequest *request)
+{
+    *reply = (ChHandsReply){
+        .version = CH_HANDS_VERSION, .op = request->op, .sequence = request->sequence};
+}
+
+bool
+ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...)
+{
+    const int positive = abs(errnum);
+    const char *description = strerrordesc_np(positive);
+    char first[2] = {0};
+    va_list args;
+    size_t n;
+
+    reply->errnum = positive;
+    va_start(args, format);
+    (void)vsnprintf(reply->text, sizeof(reply->text), format, args);
+    va_end(args);
+
+    /* Messages are lower-case, and so is the text of an errno in the events that people know. */
+    if (description == NULL)
+        description = "unknown error";
+    if (description[0] >= 'A' && description[0] <= 'Z')
+        first[0] = (char)(*description++ - 'A' + 'a');
+    n = strlen(reply->text);
+    (void)snprintf(reply->text + n, sizeof(reply->text) - n, ": %s%s", first, description);
+    return false;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * reply: filling in the hands' answers. Allocates nothing. Thread: the hands' one, and its
+ * children.
+ */
+
+#pragma once
+
+#include "handler/hands/protocol.h"
+
+/* An answer to @request that reports success so far. */
+void ch_reply_init(ChHandsReply *reply, const ChHandsRequest *request);
+
+/**
+ * ch_reply_fail: makes it report an error.
+ * @errnum: of either sign, not 0
+ * @format: what failed; ": " and the errno's text are appended, the whole is cut to its field
+ *
+ * Returns: always false, so that failing is one statement
+ */
+bool ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...) G_GNUC_PRINTF(3, 4);

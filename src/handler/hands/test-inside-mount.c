@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Mounting in a mount namespace that stands for the node's: this program's own. */
+
+#include "handler/hands/inside-mount.h"
+
+#include "handler/hands/launcher.h"
+#include "handler/hands/target.h"
+#include "handler/hands/test-fake-disk.h"
+#include "lib/base/crc32.h"
+#include "lib/base/fd.h"
+
+#define ATTACH_UID "aaaabbbb-0000-4000-8000-000000000009"
+
+typedef struct {
+    bool is_ready;
+    char *dir;      /* owned */
+    char *pods_dir; /* owned */
+    char *disks;    /* owned; the pod's directory of container disks */
+    char *hotplug;  /* owned; the pod's directory of hotplug volumes */
+    FakeDisk disk;  /* serves disk 0 */
+} Fixture;
+
+static void
+set_up(Fixture *f, gconstpointer data)
+{
+    g_autofree char *empty_dir = NULL;
+
+    f->is_ready = geteuid() == 0;
+    if (!f->is_ready)
+        return;
+    (void)umask(022);
+    f->dir = test_tree_new();
+    f->pods_dir = g_build_filename(f->dir, "pods", NULL);
+    f->disks = g_build_filename(f->pods_dir, FAKE_POD_UID, FAKE_DISKS, NULL);
+    f->hotplug = g_build_filename(f->pods_dir, FAKE_POD_UID, FAKE_HOTPLUG, NULL);
+    test_tree_mkdir(f->disks, ".");
+    test_tree_mkdir(f->hotplug, ".");
+    fake_disk_init(&f->disk, f->dir, f->disks, "disk_0.sock", "image");
+    ch_launcher_set_pods_dir(f->pods_dir);
+    ch_target_set_pods_dir(f->pods_dir);
+    ch_inside_mount_set_node(getpid());
+}
+
+/* What tests have mounted would keep the tree from being removed. */
+static void
+detach_all(const char *dir)
+{
+    g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (entries != NULL && (name = g_dir_read_name(entries)) != NULL) {
+        g_autofree char *path = g_build_filename(dir, name, NULL);
+
+        while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+            ;
+    }
+}
+
+static void
+tear_down(Fixture *f, gconstpointer data)
+{
+    g_autofree char *kernels = NULL;
+
+    if (!f->is_ready)
+        return;
+    kernels = g_build_filename(f->disks, "kernel-boot", NULL);
+    detach_all(kernels);
+    detach_all(f->disks);
+    detach_all(f->hotplug);
+    fake_disk_clear(&f->disk);
+    test_tree_remove(f->dir);
+    g_free(f->dir);
+    g_free(f->pods_dir);
+    g_free(f->disks);
+    g_free(f->hotplug);
+}
+
+typedef bool (*Operation)(const ChHandsRequest *request, const char *path, ChHandsReply *reply);
+
+static bool
+unmount_it(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    return ch_inside_unmount(request, reply);
+}
+
+/* In a child, as the hands do it: it ends in another namespace. */
+static ChHandsReply
+run(Operation operation, ChHandsRequest request, const char *path)
+{
+    ChHandsReply reply = {0};
+    int channel[2];
+    pid_t child;
+
+    request.n_bytes = path != NULL ? (uint32_t)strlen(path) : 0;
+    g_assert_cmpint(pipe2(channel, O_CLOEXEC), ==, 0);
+    child = fork();
+    if (child == 0) {
+        const bool is_done = operation(&request, path, &reply);
+
+        if (is_done != (reply.errnum == 0))
+            _exit(3);
+        _exit(write(channel[1], &reply, sizeof(reply)) == sizeof(reply) ? 0 : 2);
+    }
+    close(channel[1]);
+    g_assert_cmpint(read(channel[0], &reply, sizeof(reply)), ==, sizeof(reply));
+    close(channel[0]);
+    waitpid(child, NULL, 0);
+    if (reply.errnum != 0)
+        g_test_message("step %u: %s", reply.step, reply.text);
+    return reply;
+}
+
+static const ChHandsRequest disk_0 = {
+    .uid = FAKE_POD_UID, .source_uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_DISK};
+static const ChHandsRequest kernel = {
+    .uid = FAKE_POD_UID, .source_uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_BOOT};
+static const ChHandsRequest volume_file = {.uid = FAKE_POD_UID,
+                                           .source_uid = ATTACH_UID,
+                                           .mount = CH_HANDS_MOUNT_HOTPLUG_FILE,
+                                           .name = "vol"};
+static const ChHandsRequest volume_dir = {.uid = FAKE_POD_UID,
+                                          .source_uid = ATTACH_UID,
+                                          .mount = CH_HANDS_MOUNT_HOTPLUG_DIR,
+                                          .name = "vol"};
+
+static char *
+read_file(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
+static void
+assert_content(const char *dir, const char *name, const char *expected)
+{
+    g_autofree char *text = read_file(dir, name);
+
+    g_assert_cmpstr(text, ==, expected);
+}
+
+/* spec:05-16.3#63
+ * Mounted, looked at, mounted again, unmounted, unmounted again. */
+static void
+test_life(Fixture *f, gconstpointer data)
+{
+    ChHandsRequest removal = disk_0;
+    g_autofree char *target = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->disk.root, "disk/disk.img", "image");
+    fake_disk_start(&f->disk);
+    target = g_build_filename(f->disks, "disk_0.img", NULL);
+
+    reply = run(ch_inside_look_at_target, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.target.mode, ==, 0);
+    reply = run(ch_inside_mount, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 1);
+    g_assert_true(reply.target.is_mounted);
+    g_assert_cmpuint(reply.target.ino, ==, test_tree_stat(f->disk.root, "disk/disk.img").st_ino);
+    assert_content(f->disks, "disk_0.img", "image");
+    g_assert_cmpint(open(target, O_WRONLY | O_CLOEXEC), ==, -1); /* whoever tries */
+    g_assert_cmpint(errno, ==, EROFS);
+
+    fake_disk_stop(&f->disk); /* nobody is asked again */
+    reply = run(ch_inside_mount, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 0);
+    reply = run(ch_inside_look_at_target, disk_0, NULL);
+    g_assert_true(reply.target.is_mounted && S_ISREG(reply.target.mode));
+
+    g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0); /* stacked */
+    reply = run(unmount_it, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 2);
+    g_assert_cmpint(test_tree_stat(f->disks, "disk_0.img").st_mode, ==, S_IFREG | 0755);
+    g_assert_cmpint(test_tree_stat(f->disks, "disk_0.img").st_size, ==, 0);
+    removal.flags = CH_HANDS_REMOVE;
+    reply = run(unmount_it, removal, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 0);
+    g_assert_false(test_tree_has(f->disks, "disk_0.img"));
+    g_assert_false(test_tree_has(f->disks, "disk_0.sock"));
+    g_assert_cmpint(run(unmount_it, removal, NULL).errnum, ==, 0);
+}
+
+static void
+test_no_pod(Fixture *f, gconstpointer data)
+{
+    ChHandsRequest request = disk_0;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    g_strlcpy(request.uid, "no-such-pod", sizeof(request.uid));
+    reply = run(ch_inside_mount, request, NULL);
+    g_assert_cmpint(reply.errnum, ==, ENOENT);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
+    reply = run(ch_inside_look_at_target, request, NULL);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
+    g_assert_cmpint(run(unmount_it, request, NULL).errnum, ==, 0);
+}
+
+/* --- what a pod may have put at the target's place */
+
+static void
+put_link(const char *path)
+{
+    g_assert_cmpint(symlink("/etc/passwd", path), ==, 0);
+}
+
+static void
+put_dangling_link(const char *path)
+{
+    g_assert_cmpint(symlink("../made", path), ==, 0);
+}
+
+static void
+put_fifo(const char *path)
+{
+    g_assert_cmpint(mkfifo(path, 0666), ==, 0);
+}
+
+static void
+put_device(const char *path)
+{
+    g_assert_cmpint(mknod(path, S_IFCHR | 0666, makedev(1, 5)), ==, 0);
+}
+
+static void
+put_dir(const char *path)
+{
+    g_assert_cmpint(g_mkdir(path, 0777), ==, 0);
+}
+
+static const struct TargetCase {
+    const char *path;
+    void (*put)(const char *path);
+    int errnum;
+} target_cases[] = {
+    {"link", put_link, ELOOP},
+    {"dangling-link", put_dangling_link, ELOOP},
+    {"fifo", put_fifo, ESTALE},
+    {"device", put_device, ESTALE},
+    {"directory", put_dir, ESTALE},
+};
+
+static void
+test_target(Fixture *f, gconstpointer data)
+{
+    const struct TargetCase *c = data;
+    g_autofree char *path = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->disk.root, "disk/disk.img", "image");
+    fake_disk_start(&f->disk);
+    path = g_build_filename(f->disks, "disk_0.img", NULL);
+    c->put(path);
+    reply = run(ch_inside_mount, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, c->errnum);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_TARGET);
+    g_assert_false(test_tree_has(f->disks, "../made"));
+    g_assert_cmpint(run(unmount_it, disk_0, NULL).errnum, ==, 0); /* nothing is mounted there */
+}
+
+/* --- who may serve */
+
+static void
+serve_nothing(Fixture *f)
+{
+}
+
+static void
+serve_file(Fixture *f)
+{
+    test_tree_write(f->disks, "disk_0.sock", "");
+}
+
+static void
+serve_link(Fixture *f)
+{
+    test_tree_link(f->disks, "disk_0.sock", "elsewhere.sock");
+    f->disk.name = "elsewhere.sock";
+    fake_disk_start(&f->disk);
+}
+
+static void
+serve_dead(Fixture *f)
+{
+    close(fake_pod_listen(f->disks, "disk_0.sock"));
+}
+
+/* A process of the node's: its root is no image. */
+static void
+serve_node(Fixture *f)
+{
+    f->disk.has_own_mounts = false;
+    fake_disk_start(&f->disk);
+}
+
+/* A container that does not see the socket which somebody serves for it. */
+static void
+serve_elsewhere(Fixture *f)
+{
+    g_autofree char *other = g_build_filename(f->dir, "other", NULL);
+    g_autofree char *from = g_build_filename(other, "disk_0.sock", NULL);
+    g_autofree char *to = g_build_filename(f->disks, "disk_0.sock", NULL);
+
+    test_tree_mkdir(other, ".");
+    g_free(f->disk.empty_dir);
+    f->disk.empty_dir = g_steal_pointer(&other);
+    fake_disk_start(&f->disk);
+    g_assert_cmpint(g_rename(from, to), ==, 0);
+}
+
+static const struct SourceCase {
+    const char *path;
+    void (*serve)(Fixture *f);
+    int errnum;
+    ChHandsMountStep step;
+} source_cases[] = {
+    {"nothing", serve_nothing, ENOENT, CH_HANDS_STEP_SOCKET},
+    {"file", serve_file, ECONNREFUSED, CH_HANDS_STEP_SOCKET},
+    {"link", serve_link, ELOOP, CH_HANDS_STEP_SOCKET},
+    {"dead-socket", serve_dead, ECONNREFUSED, CH_HANDS_STEP_SOCKET},
+    {"node", serve_node, EPERM, CH_HANDS_STEP_ROOT},
+    {"elsewhere", serve_elsewhere, EXDEV, CH_HANDS_STEP_ROOT},
+};
+
+static void
+test_source(Fixture *f, gconstpointer data)
+{
+    const struct SourceCase *c = data;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->disk.root, "disk/disk.img", "image");
+    c->serve(f);
+    reply = run(ch_inside_mount, disk_0, NULL);
+    g_assert_cmpint(reply.errnum, ==, c->errnum);
+    g_assert_cmpuint(reply.step, ==, c->step);
+    assert_content(f->disks, "disk_0.img", ""); /* made, and not mounted on */
+}
+
+/* --- what an image may hold */
+
+static const struct ImageCase {
+    const char *path; /* of the test */
+    const char *file; /* (nullable): made in the image */
+    const char *link, *link_to;
+    const char *asked; /* (nullable) */
+    int errnum;
+    ChHandsMountStep step;
+} image_cases[] = {
+    {"empty", NULL, NULL, NULL, NULL, ENOENT, CH_HANDS_STEP_NO_IMAGE},
+    {"hidden", "disk/.hidden", NULL, NULL, NULL, 0, 0},
+    {"link", "elsewhere.img", "disk/a", "/elsewhere.img", NULL, 0, 0},
+    {"link-upwards", "elsewhere.img", "disk/a", "../../../../elsewhere.img", NULL, 0, 0},
+    {"link-out", NULL, "disk/a", "/etc/passwd", NULL, ENOENT, CH_HANDS_STEP_IMAGE},
+    {"magic-link", NULL, "disk/a", "/proc/1/root/etc/passwd", NULL, ENOENT, CH_HANDS_STEP_IMAGE},
+    {"two", "disk/a", "disk/b", "a", NULL, ENOENT, CH_HANDS_STEP_IMAGES},
+    {"path", "custom/my image.img", NULL, NULL, "/custom/my image.img", 0, 0},
+    {"relative-path", "custom/a", NULL, NULL, "custom/a", 0, 0},
+    {"path-upwards", "a", NULL, NULL, "/../../a", 0, 0},
+    {"path-by-link", "a", "b", "/a", "b", 0, 0},
+    {"loop", NULL, "b", "b", "b", ELOOP, CH_HANDS_STEP_IMAGE},
+    {"path-is-directory", NULL, NULL, NULL, "/disk", EINVAL, CH_HANDS_STEP_IMAGE},
+    {"no-path", NULL, NULL, NULL, "/custom/a", ENOENT, CH_HANDS_STEP_IMAGE},
+};
+
+/* spec:05-16.1#21 spec:05-16.3#72 spec:05-16.3#73 */
+static void
+test_image(Fixture *f, gconstpointer data)
+{
+    const struct ImageCase *c = data;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_mkdir(f->disk.root, "custom");
+    if (c->file != NULL)
+        test_tree_write(f->disk.root, c->file, "image");
+    if (c->link != NULL)
+        test_tree_link(f->disk.root, c->link, c->link_to);
+    fake_disk_start(&f->disk);
+    reply = run(ch_inside_mount, disk_0, c->asked);
+    g_assert_cmpint(reply.errnum, ==, c->errnum);
+    g_assert_cmpuint(reply.step, ==, c->step);
+    assert_content(f->disks, "disk_0.img", c->errnum == 0 ? "image" : "");
+}
+
+static void
+test_image_is_fifo(Fixture *f, gconstpointer data)
+{
+    g_autofree char *path = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    path = g_build_filename(f->disk.root, "disk/fifo", NULL);
+    put_fifo(path);
+    fake_disk_start(&f->disk);
+    g_assert_cmpint(run(ch_inside_mount, disk_0, NULL).errnum, ==, EINVAL);
+}
+
+/* --- checksums */
+
+static void
+test_sum(Fixture *f, gconstpointer data)
+{
+    const gsize n_bytes = CH_HANDS_SUM_BYTES + 9;
+    g_autofree char *path = NULL;
+    ChHandsRequest request = disk_0;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    memset(request.source_uid, 0, sizeof(request.source_uid));
+    path = g_build_filename(f->disk.root, "disk/disk.img", NULL);
+    test_tree_write(f->disk.root, "disk/disk.img", "123456789");
+    fake_disk_start(&f->disk);
+    reply = run(ch_inside_sum_image, request, NULL);
+    g_assert_cmphex(reply.crc, ==, 0xCBF43926);
+    g_assert_cmpuint(reply.size, ==, 9);
+    g_assert_cmpuint(reply.end, ==, 9);
+
+    /* Nothing but zeros, and then the digits: in two parts. */
+    g_assert_cmpint(truncate(path, 0), ==, 0);
+    g_assert_cmpint(truncate(path, (off_t)n_bytes), ==, 0);
+    {
+        ch_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        g_assert_cmpint(pwrite(fd, "123456789", 9, CH_HANDS_SUM_BYTES), ==, 9);
+    }
+    reply = run(ch_inside_sum_image, request, NULL);
+    g_assert_cmpuint(reply.end, ==, CH_HANDS_SUM_BYTES);
+    g_assert_cmpuint(reply.size, ==, n_bytes);
+    request.crc = reply.crc;
+    request.offset = reply.end;
+    request.dev = reply.target.dev;
+    request.ino = reply.target.ino + 1;
+    g_assert_cmpint(run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
+    request.ino--;
+    reply = run(ch_inside_sum_image, request, NULL);
+    g_assert_cmpuint(reply.end, ==, n_bytes);
+    g_assert_cmphex(reply.crc, ==, ch_crc32(request.crc, "123456789", 9));
+    g_assert_cmpint(truncate(path, 5), ==, 0);
+    g_assert_cmpint(run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
+}
+
+/* --- kernels */
+
+/* spec:05-16.1#14 spec:05-16.1#15 */
+static void
+test_kernels(Fixture *f, gconstpointer data)
+{
+    ChHandsRequest removal = kernel;
+    g_autofree char *dir = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    dir = g_build_filename(f->disks, "kernel-boot", NULL);
+    g_assert_cmpint(g_mkdir(dir, 0777), ==, 0); /* the pod was there first */
+    g_assert_cmpint(chown(dir, 107, 107), ==, 0);
+    test_tree_link(dir, "own-link", "/etc");
+    test_tree_mkdir(f->disk.root, "boot");
+    test_tree_write(f->disk.root, "boot/vmlinuz", "kernel");
+    test_tree_write(f->disk.root, "boot/initrd", "initrd");
+    f->disk.name = "kernel-boot.sock";
+    fake_disk_start(&f->disk);
+
+    g_assert_cmpint(run(ch_inside_mount, kernel, "/boot/vmlinuz").errnum, ==, 0);
+    g_assert_cmpint(run(ch_inside_mount, kernel, "/boot/initrd").errnum, ==, 0);
+    g_assert_cmpint(test_tree_stat(f->disks, "kernel-boot").st_mode, ==, S_IFDIR | 0755);
+    g_assert_cmpint(test_tree_stat(f->disks, "kernel-boot").st_uid, ==, 0);
+    assert_content(dir, "vmlinuz", "kernel");
+    assert_content(dir, "initrd", "initrd");
+    reply = run(ch_inside_look_at_target, kernel, "/boot/initrd");
+    g_assert_true(reply.target.is_mounted);
+
+    removal.flags = CH_HANDS_REMOVE;
+    reply = run(unmount_it, removal, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 2);
+    g_assert_false(test_tree_has(dir, "vmlinuz"));
+    g_assert_false(test_tree_has(f->disks, "kernel-boot.sock"));
+    g_assert_true(test_tree_has(dir, "own-link"));
+}
+
+static void
+test_kernel_dir_is_link(Fixture *f, gconstpointer data)
+{
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_mkdir(f->dir, "victim");
+    test_tree_link(f->disks, "kernel-boot", "../../../../victim");
+    reply = run(ch_inside_mount, kernel, "/boot/vmlinuz");
+    g_assert_cmpint(reply.errnum, ==, ELOOP);
+    g_assert_false(test_tree_has(f->dir, "victim/vmlinuz"));
+    g_assert_cmpint(run(unmount_it, kernel, NULL).errnum, ==, 0);
+}
+
+/* --- hotplug volumes */
+
+static void
+serve_volume(Fixture *f, bool is_mounted)
+{
+    g_autofree char *empty_dir = g_build_filename(f->pods_dir, ATTACH_UID, FAKE_HOTPLUG, NULL);
+
+    test_tree_mkdir(empty_dir, ".");
+    fake_disk_clear(&f->disk);
+    fake_disk_init(&f->disk, f->dir, empty_dir, "hp.sock", "image");
+    test_tree_mkdir(f->disk.root, "vol");
+    test_tree_write(f->disk.root, "vol/disk.img", "volume");
+    f->disk.mount = is_mounted ? "vol" : NULL;
+    fake_disk_start(&f->disk);
+}
+
+static void
+test_volume_file(Fixture *f, gconstpointer data)
+{
+    ChHandsRequest owned = volume_file;
+    g_autofree char *target = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    owned.flags = CH_HANDS_OWN;
+    reply = run(ch_inside_mount, owned, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    assert_content(f->hotplug, "vol.img", "volume");
+    g_assert_cmpint(test_tree_stat(f->disk.root, "vol/disk.img").st_uid, ==, 107);
+    target = g_build_filename(f->hotplug, "vol.img", NULL);
+    {
+        ch_autofd int fd = open(target, O_WRONLY | O_CLOEXEC);
+
+        g_assert_cmpint(fd, >=, 0); /* a guest writes to it */
+    }
+    owned.flags = CH_HANDS_REMOVE;
+    g_assert_cmpuint(run(unmount_it, owned, NULL).size, ==, 1);
+    g_assert_false(test_tree_has(f->hotplug, "vol.img"));
+}
+
+static void
+test_volume_dir(Fixture *f, gconstpointer data)
+{
+    ChHandsRequest removal = volume_dir;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    g_assert_cmpint(run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
+    assert_content(f->hotplug, "vol/disk.img", "volume");
+    removal.flags = CH_HANDS_REMOVE;
+    g_assert_cmpuint(run(unmount_it, removal, NULL).size, ==, 1);
+    g_assert_false(test_tree_has(f->hotplug, "vol"));
+}
+
+/* The directory exists in the image, but no volume is mounted there (yet). */
+static void
+test_volume_is_none(Fixture *f, gconstpointer data)
+{
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, false);
+    reply = run(ch_inside_mount, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, ENOENT);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_NO_IMAGE);
+    assert_content(f->hotplug, "vol.img", "");
+}
+
+static void
+test_volume_without_file(Fixture *f, gconstpointer data)
+{
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    g_assert_cmpint(unlinkat(AT_FDCWD, f->disk.root, AT_REMOVEDIR), ==, -1); /* it is in use */
+    {
+        g_autofree char *path = g_build_filename(f->disk.root, "vol/disk.img", NULL);
+
+        g_assert_cmpint(g_unlink(path), ==, 0);
+    }
+    reply = run(ch_inside_mount, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, ENOENT);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_IMAGE);
+}
+
+static bool
+sweep(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    return ch_inside_sweep_hotplug(request, reply);
+}
+
+/* Whatever was mounted and noted nowhere. field:FR-G10 */
+static void
+test_sweep(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    g_autofree char *node = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    node = g_build_filename(f->hotplug, "block", NULL);
+    g_assert_cmpint(run(ch_inside_mount, volume_file, NULL).errnum, ==, 0);
+    g_assert_cmpint(run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
+    g_assert_cmpint(mknod(node, S_IFBLK | 0600, makedev(7, 1)), ==, 0);
+    test_tree_write(f->hotplug, "own", "the pod's");
+    test_tree_link(f->hotplug, "link", "own");
+    g_assert_cmpuint(run(sweep, pod, NULL).size, ==, 2);
+    g_assert_false(test_tree_has(f->hotplug, "vol.img"));
+    g_assert_false(test_tree_has(f->hotplug, "vol"));
+    g_assert_false(test_tree_has(f->hotplug, "block"));
+    assert_content(f->hotplug, "own", "the pod's");
+    g_assert_true(test_tree_has(f->hotplug, "link"));
+    g_assert_cmpuint(run(sweep, pod, NULL).size, ==, 0);
+    assert_content(f->disk.root, "vol/disk.img", "volume");
+}
+
+/* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
+static void
+test_sweep_without_pod(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = "aaaabbbb-0000-4000-8000-00000000dead"};
+
+    if (fake_pod_skip_mounts())
+        return;
+    g_assert_cmpint(run(sweep, pod, NULL).errnum, ==, 0);
+}
+
+static void
+add(const char *name, void (*func)(Fixture *f, gconstpointer data))
+{
+    g_autofree char *path = g_strconcat("/inside-mount/", name, NULL);
+
+    g_test_add(path, Fixture, NULL, set_up, func, tear_down);
+}
+
+static void
+add_case(const char *group,
+         const char *name,
+         gconstpointer data,
+         void (*func)(Fixture *f, gconstpointer data))
+{
+    g_autofree char *path = g_strconcat("/inside-mount/", group, "/", name, NULL);
+
+    g_test_add(path, Fixture, data, set_up, func, tear_down);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    if (geteuid() == 0) /* the node that things are mounted in */
+        g_assert_true(unshare(CLONE_NEWNS) == 0 &&
+                      mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    add("life", test_life);
+    add("no-pod", test_no_pod);
+    for (gsize i = 0; i < G_N_ELEMENTS(target_cases); i++)
+        add_case("target", target_cases[i].path, &target_cases[i], test_target);
+    for (gsize i = 0; i < G_N_ELEMENTS(source_cases); i++)
+        add_case("source", source_cases[i].path, &source_cases[i], test_source);
+    for (gsize i = 0; i < G_N_ELEMENTS(image_cases); i++)
+        add_case("image", image_cases[i].path, &image_cases[i], test_image);
+    add("image/fifo", test_image_is_fifo);
+    add("checksum", test_sum);
+    add("kernels", test_kernels);
+    add("kernel-directory-is-link", test_kernel_dir_is_link);
+    add("volume/file", test_volume_file);
+    add("volume/directory", test_volume_dir);
+    add("volume/none", test_volume_is_none);
+    add("volume/without-file", test_volume_without_file);
+    add("volume/sweep", test_sweep);
+    add("volume/sweep-without-pod", test_sweep_without_pod);
+    return g_test_run();
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * network-filter: which of a VMI's networks a set-up is about.
+ *
+ * The order decides the links' numbers and a bridge's address, so it is the original's: that of the
+ * interfaces for a VM that starts or runs, that of the networks for a migration's target. Pure.
+ * Thread: the document's owner. Spec: 04 §2.2.
+ */
+
+#pragma once
+
+#include "lib/json/json.h"
+
+typedef enum {
+    CH_NETWORK_RUN_INVALID = 0,
+    CH_NETWORK_RUN_START,  /* a VM starts: all that are not absent */
+    CH_NETWORK_RUN_UPDATE, /* a VM runs: those to plug, then those to unplug */
+    CH_NETWORK_RUN_TARGET, /* a VM comes here: all */
+} ChNetworkRun;
+
+/* Both borrowed from the VMI. */
+typedef struct {
+    const ChJson *network;
+    const ChJson *iface; /* NULL: none has the network's name (TARGET only) */
+} ChNetworkChoice;
+
+/* (transfer full): ChNetworkChoice */
+GArray *ch_network_filter(const ChJson *vmi, ChNetworkRun run);
+
+/* Whether the interface is to go: `state: absent`. */
+bool ch_network_iface_is_absent(const ChJson *iface);
+
+/* (nullable): the item with this name; @name may be NULL */
+const ChJson *ch_network_find_named(const ChJson *list, const char *name);
+
+/* Whether the infoSource of an interface's status has this token. @status: (nullable) */
+bool ch_network_has_source(const ChJson *status, const char *token);

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "handler/reconcile/controller.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "handler/reconcile/final-phases.h"
+#include "handler/reconcile/pass.h"
+#include "handler/reconcile/retry-manager.h"
+#include "handler/reconcile/sriov-plug.h"
+#include "handler/reconcile/stages.h"
+#include "lib/base/errors.h"
+#include "lib/base/log.h"
+#include "lib/base/time.h"
+#include "lib/kube/expectations.h"
+#include "lib/kube/workqueue.h"
+
+#define IO_RETRY_INITIAL_US (10 * CH_SECOND_US)
+#define IO_RETRY_MAX_US     (180 * CH_SECOND_US)
+#define IO_RETRY_WINDOW_US  (30 * CH_SECOND_US)
+
+struct ChController {
+    ChReconcileEnv env;
+    ChWorkqueue *queue;
+    ChTimer *delay_timer; /* the next delayed key */
+    ChTimer *sweep_timer;
+    GQueue writing; /* ChPass, owned: they ran, and wait for the API server */
+    ChFinalPhases *final_phases;
+    bool is_started;
+
+    /* Told by passes as well: `lock` guards the five below, and is never held across I/O. */
+    pthread_mutex_t lock;
+    ChExpectations *expectations;
+    ChRetryManager *io_retries;
+    ChSriovPlugs *sriov_plugs;
+    GHashTable *stopping; /* VMI UID (owned) -> monotonic time, owned */
+    ChStages *stages;
+};
+
+static const char *const hook_texts[] = {
+    [CH_HOOK_PRE_VM_START] = "PreVMStart",
+    [CH_HOOK_POST_VM_START] = "PostVMStart",
+    [CH_HOOK_PRE_VM_STOP] = "PreVMStop",
+    [CH_HOOK_POST_VM_STOP] = "PostVMStop",
+};
+G_STATIC_ASSERT(G_N_ELEMENTS(hook_texts) == CH_HOOK_N);
+
+const char *
+ch_hook_text(ChHook hook)
+{
+    return hook_texts[hook];
+}
+
+ChCounter *
+ch_controller_sync_counter_new(void)
+{
+    static const char *const labels[] = {"namespace", "name", NULL};
+
+    return ch_counter_new("kubevirt_vmi_sync_total",
+                          "Total number of times a VirtualMachineInstance has been synced.",
+                          labels);
+}
+
+/* --- what passes tell */
+
+void
+ch_controller_expect_write(ChController *controller, const char *key)
+{
+    pthread_mutex_lock(&controller->lock);
+    ch_expectations_set(controller->expectations, key, 1, ch_time_now_us());
+    pthread_mutex_unlock(&controller->lock);
+}
+
+void
+ch_controller_drop_expectations(ChController *controller, const char *key)
+{
+    pthread_mutex_lock(&controller->lock);
+    ch_expectations_delete(controller->expectations, key);
+    pthread_mutex_unlock(&controller->lock);
+}
+
+int64_t
+ch_controller_ask_io_retry(ChController *controller, const char *uid)
+{
+    int64_t delay_us;
+
+    pthread_mutex_lock(&controller->lock);
+    delay_us = ch_retry_manager_ask(controller->io_retries, uid, ch_time_now_us());
+    pthread_mutex_unlock(&controller->lock);
+    return delay_us;
+}
+
+int64_t
+ch_controller_ask_sriov_plug(ChController *controller, const char *uid)
+{
+    int64_t delay_us;
+
+    pthread_mutex_lock(&controller->lock);
+    delay_us = ch_sriov_plugs_ask(controller->sriov_plugs, uid, ch_time_now_us());
+    pthread_mutex_unlock(&controller->lock);
+    return delay_us;
+}
+
+int64_t
+ch_controller_sriov_plug_tried(ChController *controller, const char *uid)
+{
+    const int64_t now_us = ch_time_now_us();
+    int64_t delay_us;
+
+    pthread_mutex_lock(&controller->lock);
+    ch_sriov_plugs_tried(controller->sriov_plugs, uid, now_us);
+    delay_us = ch_sriov_plugs_ask(controller->sriov_plugs, uid, now_us);
+    pthread_mutex_unlock(&controller->lock);
+    return delay_us;
+}
+
+void
+ch_controller_forget_sriov_plug(ChController *controller, const char *uid)
+{
+    pthread_mutex_lock(&controller->lock);
+    ch_sriov_plugs_forget(controller->sriov_plugs, uid);
+    pthread_mutex_unlock(&controller->lock);
+}
+
+void
+ch_controller_remember_phase(ChController *controller, const char *uid, ChPhase phase)
+{
+    ch_final_phases_keep(controller->final_phases, uid, phase);
+}
+
+static void
+remove_phase_work(gpointer data) /* worker */
+{
+    ch_final_phases_remove_file(data);
+    g_free(data);
+}
+
+void
+ch_controller_forget_phase(ChController *controller, const char *uid)
+{
+    char *path = ch_final_phases_forget(controller->final_phases, uid);
+
+    if (path != NULL)
+        ch_worker_pool_run(controller->env.pool, remove_phase_work, path, g_free);
+}
+
+ChPhase
+ch_controller_recall_phase(ChController *controller, const char *uid)
+{
+    return ch_final_phases_find(controller->final_phases, uid);
+}
+
+int64_t
+ch_controller_stopping_for(ChController *controller, const char *uid, bool begins)
+{
+    const int64_t now_us = ch_time_now_us();
+    const int64_t *since;
+    int64_t for_us;
+
+    pthread_mutex_lock(&controller->lock);
+    since = g_hash_table_lookup(controller->stopping, uid);
+    for_us = since != NULL ? now_us - *since : -1;
+    if (since == NULL && begins)
+        g_hash_table_insert(
+            controller->stopping, g_strdup(uid), g_memdup2(&now_us, sizeof(now_us)));
+    pthread_mutex_unlock(&controller->lock);
+    return for_us;
+}
+
+static void
+log_stage(ChController *controller, const char *key, const char *uid, ChStage stage)
+{
+    int64_t elapsed_us;
+    bool is_news;
+    const char *slash = strchr(key, '/');
+    g_autofree char *namespace_ = slash != NULL ? g_strndup(key, (gsize)(slash - key)) : NULL;
+
+    pthread_mutex_lock(&controller->lock);
+    is_news = ch_stages_finish(controller->stages, uid, stage, ch_time_now_us(), &elapsed_us);
+    pthread_mutex_unlock(&controller->lock);
+    if (is_news) {
+        const ChLogField fields[] = {{"stage", ch_stage_text(stage), 0},
+                                     {"elapsedMs", NULL, elapsed_us / CH_MS_US}};
+        const ChLogContext context = {.controller = "vm",
+                                      .namespace_ = namespace_,
+                                      .name = slash != NULL ? slash + 1 : key,
+                                      .kind = "VirtualMachineInstance",
+                                      .uid = uid,
+                                      .fields = fields,
+                                      .n_fields = G_N_ELEMENTS(fields)};
+
+        ch_log_info(&context, "stage finished");
+    }
+}
+
+void
+ch_controller_stage(ChController *controller, const ChPass *pass, ChStage stage)
+{
+    log_stage(controller, pass->key, pass->vmi.uid, stage);
+}
+
+typedef struct {
+    ChController *controller;
+    char *key, *uid;
+} DomainPost;
+
+static void
+domain_post_free(gpointer data)
+{
+    DomainPost *post = data;
+
+    g_free(post->key);
+    g_free(post->uid);
+    g_free(post);
+}
+
+static void
+forget_domain(gpointer data) /* loop thread */
+{
+    DomainPost *post = data;
+    const ChReconcileEnv *env = &post->controller->env;
+
+    env->seam.forget_domain(env->seam_data, post->key, post->uid);
+}
+
+void
+ch_controller_forget_domain(ChController *controller, const char *key, const char *uid)
+{
+    DomainPost *post = g_new(DomainPost, 1);
+
+    pthread_mutex_lock(&controller->lock);
+    ch_sriov_plugs_forget(controller->sriov_plugs, uid);
+    g_hash_table_remove(controller->stopping, uid);
+    pthread_mutex_unlock(&controller->lock);
+    ch_guest_panics_forget(controller->env.panics, uid);
+    *post = (DomainPost){controller, g_strdup(key), g_strdup(uid)};
+    ch_loop_post(controller->env.loop, forget_domain, post, domain_post_free);
+}
+
+/* --- the queue */
+
+static void dispatch(ChController *controller);
+
+static void
+on_delay(gpointer data)
+{
+    dispatch(data);
+}
+
+static void
+sweep(gpointer data)
+{
+    ChController *controller = data;
+
+    pthread_mutex_lock(&controller->lock);
+    ch_retry_manager_sweep(controller->io_retries, ch_time_now_us());
+    pthread_mutex_unlock(&controller->lock);
+    ch_timer_arm(controller->sweep_timer, IO_RETRY_MAX_US);
+}
+
+static ChPass *
+pass_new(ChController *controller, char *key /* (transfer full) */)
+{
+    const ChReconcileEnv *env = &controller->env;
+    ChPass *pass = g_new0(ChPass, 1);
+    const char *slash = strchr(key, '/');
+    ChObject *object = env->seam.lookup_vmi(env->seam_data, key);
+
+    pass->controller = controller;
+    pass->env = env;
+    pass->key = key;
+    pass->namespace_ = slash != NULL ? g_strndup(key, (gsize)(slash - key)) : g_strdup("");
+    pass->name = g_strdup(slash != NULL ? slash + 1 : key);
+    pass->object = object != NULL ? ch_object_ref(object) : NULL;
+    pass->domain = env->seam.lookup_domain(env->seam_data, key);
+    pass->config = ch_cluster_config_ref(env->seam.peek_config(env->seam_data));
+    if (env->seam.list_plugins != NULL)
+        pass->plugins = env->seam.list_plugins(env->seam_data);
+
+    pthread_mutex_lock(&controller->lock);
+    pass->expectations_satisfied =
+        ch_expectations_are_satisfied(controller->expectations, key, ch_time_now_us());
+    pthread_mutex_unlock(&controller->lock);
+    return pass;
+}
+
+/* A pass that was dropped because its own write is still on the way must not sleep for ever when
+ * the echo is lost. */
+static void
+wake_when_expectation_expires(ChController *controller, const char *key)
+{
+    int64_t now_us = ch_time_now_us();
+    int64_t expiry_us;
+
+    pthread_mutex_lock(&controller->lock);
+    expiry_us = ch_expectations_expiry_us(controller->expectations, key);
+    pthread_mutex_unlock(&controller->lock);
+    if (expiry_us >= 0)
+        ch_workqueue_add_after(
+            controller->queue, key, MAX(expiry_us - now_us, 0) + CH_MS_US, now_us);
+}
+
+/* What is kept by the name of a VMI that this node has no more. */
+static void
+forget_name(ChController *controller, const char *key)
+{
+    g_auto(GStrv) parts = g_strsplit(key, "/", 2);
+
+    ch_counter_forget(controller->env.syncs, (const char *const *)parts);
+}
+
+/* What is kept by the UID of a VMI that this node has no more. */
+static void
+forget_vmi(ChController *controller, const char *uid)
+{
+    ch_guest_panics_forget(controller->env.panics, uid);
+    pthread_mutex_lock(&controller->lock);
+    ch_stages_forget(controller->stages, uid);
+    ch_sriov_plugs_forget(controller->sriov_plugs, uid);
+    g_hash_table_remove(controller->stopping, uid);
+    pthread_mutex_unlock(&controller->lock);
+    ch_controller_forget_phase(controller, uid);
+    ch_launcher_clients_forget(controller->env.clients, uid);
+}
+
+/* A pass that ran while its VMI left may have noted something about it afterwards. */
+static void
+forget_if_gone(ChController *controller, const ChPass *pass)
+{
+    const ChReconcileEnv *env = &controller->env;
+    const ChObject *now;
+
+    if (pass->object == NULL)
+        return;
+    now = env->seam.lookup_vmi(env->seam_data, pass->key);
+    if (now == NULL || !g_str_equal(now->uid, pass->object->uid))
+        forget_vmi(controller, pass->object->uid);
+    if (now == NULL)
+        forget_name(controller, pass->key);
+}
+
+static void
+pass_finish(ChPass *pass) /* loop thread */
+{
+    ChController *controller = pass->controller;
+    int64_t now_us = ch_time_now_us();
+
+    if (pass->requeue_us > 0)
+        ch_workqueue_add_after(controller->queue, pass->key, pass->requeue_us, now_us);
+    if (pass->error != NULL) {
+        ch_workqueue_add_rate_limited(controller->queue, pass->key, now_us);
+    } else {
+        ch_workqueue_forget(controller->queue, pass->key);
+        if (!pass->expectations_satisfied)
+            wake_when_expectation_expires(controller, pass->key);
+    }
+    ch_workqueue_done(controller->queue, pass->key);
+    forget_if_gone(controller, pass);
+    dispatch(controller);
+}
+
+static void
+pass_free(gpointer data)
+{
+    ch_pass_free(data);
+}
+
+/* A pass on its way from its worker to the loop. */
+typedef struct {
+    ChPass *pass; /* owned */
+} Delivery;
+
+static void
+delivery_free(gpointer data)
+{
+    Delivery *delivery = data;
+
+    ch_pass_free(delivery->pass);
+    g_free(delivery);
+}
+
+static void pass_deliver(gpointer data);
+
+static void
+deliver(ChPass *pass /* (transfer full) */)
+{
+    Delivery *delivery = g_new(Delivery, 1);
+
+    *delivery = (Delivery){pass};
+    ch_loop_post(pass->env->loop, pass_deliver, delivery, delivery_free);
+}
+
+static void
+post_start_work(gpointer data) /* worker */
+{
+    ch_pass_run_post_start(data);
+    deliver(data);
+}
+
+static void
+on_written(gpointer data, GBytes *body, const GError *error)
+{
+    ChPass *pass = data;
+
+    (void)g_queue_remove(&pass->controller->writing, pass); /* it is in there */
+    if (ch_pass_written(pass, body, error)) {
+        ch_worker_pool_run(pass->env->pool, post_start_work, pass, pass_free);
+        return;
+    }
+    pass_finish(pass);
+    ch_pass_free(pass);
+}
+
+static void
+pass_deliver(gpointer data) /* loop thread */
+{
+    Delivery *delivery = data;
+    ChPass *pass = delivery->pass;
+
+    if (pass->write.body == NULL) {
+        pass_finish(pass);
+        return;
+    }
+    delivery->pass = NULL;
+    g_queue_push_tail(&pass->controller->writing, pass);
+    ch_pass_start_write(pass, on_written);
+}
+
+static void
+pass_work(gpointer data) /* worker */
+{
+    ch_pass_run(data);
+    deliver(data);
+}
+
+static void
+dispatch(ChController *controller)
+{
+    int64_t next_us, now_us = ch_time_now_us();
+    char *key;
+
+    if (!controller->is_started)
+        return;
+    next_us = ch_workqueue_advance(controller->queue, now_us);
+    while ((key = ch_workqueue_get(controller->queue)) != NULL)
+        ch_worker_pool_run(controller->env.pool, pass_work, pass_new(controller, key), pass_free);
+    if (next_us >= 0)
+        ch_timer_arm(controller->delay_timer, next_us - now_us);
+}
+
+void
+ch_controller_enqueue(ChController *controller, const char *key)
+{
+    ch_workqueue_add(controller->queue, key);
+    dispatch(controller);
+}
+
+void
+ch_controller_vmi_changed(ChController *controller, const ChObject *vmi)
+{
+    ch_controller_drop_expectations(controller, vmi->key);
+    ch_controller_enqueue(controller, vmi->key);
+}
+
+void
+ch_controller_vmi_deleted(ChController *controller, const ChObject *vmi)
+{
+    forget_name(controller, vmi->key);
+    forget_vmi(controller, vmi->uid);
+    ch_controller_vmi_changed(controller, vmi);
+}
+
+void
+ch_controller_domain_seen(ChController *controller,
+                          const char *key,
+                          const char *uid,
+                          const char *status)
+{
+    if (status[0] == '\0' || g_str_equal(status, "Unknown")) /* our own word, not a launcher's */
+        return;
+    log_stage(controller, key, uid, CH_STAGE_DEFINED);
+    if (g_str_equal(status, "Running"))
+        log_stage(controller, key, uid, CH_STAGE_STARTED);
+}
+
+/* --- life */
+
+ChController *
+ch_controller_new(const ChReconcileEnv *env)
+{
+    ChController *controller = g_new0(ChController, 1);
+
+    controller->env = *env;
+    controller->queue = ch_workqueue_new();
+    controller->final_phases = ch_final_phases_load(env->private_dir);
+    g_queue_init(&controller->writing);
+    controller->delay_timer = ch_timer_new(env->loop, on_delay, controller);
+    controller->sweep_timer = ch_timer_new(env->loop, sweep, controller);
+    pthread_mutex_init(&controller->lock, NULL);
+    controller->expectations = ch_expectations_new();
+    controller->io_retries =
+        ch_retry_manager_new(IO_RETRY_INITIAL_US, IO_RETRY_MAX_US, IO_RETRY_WINDOW_US);
+    controller->sriov_plugs = ch_sriov_plugs_new();
+    controller->stopping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    controller->stages = ch_stages_new();
+    return controller;
+}
+
+void
+ch_controller_free(ChController *controller)
+{
+    ChPass *pass;
+
+    if (controller == NULL)
+        return;
+    while ((pass = g_queue_pop_head(&controller->writing)) != NULL) {
+        ch_kube_call_cancel(pass->write.call);
+        ch_pass_free(pass);
+    }
+    ch_timer_free(controller->delay_timer);
+    ch_timer_free(controller->sweep_timer);
+    ch_workqueue_free(controller->queue);
+    ch_expectations_free(controller->expectations);
+    ch_retry_manager_free(controller->io_retries);
+    ch_sriov_plugs_free(controller->sriov_plugs);
+    g_hash_table_unref(controller->stopping);
+    ch_stages_free(controller->stages);
+    ch_final_phases_free(controller->final_phases);
+    pthread_mutex_destroy(&controller->lock);
+    g_free(controller);
+}
+
+/* Of VMs that ended and left while no agent was here. */
+static void
+forget_unknown_phases(ChController *controller)
+{
+    const ChReconcileEnv *env = &controller->env;
+    g_autoptr(GPtrArray) uids = ch_final_phases_list(controller->final_phases);
+
+    for (guint i = 0; i < uids->len; i++) {
+        if (!env->seam.knows_uid(env->seam_data, uids->pdata[i]))
+            ch_controller_forget_phase(controller, uids->pdata[i]);
+    }
+}
+
+void
+ch_controller_start(ChController *controller)
+{
+    forget_unknown_phases(controller);
+    controller->is_started = true;
+    ch_timer_arm(controller->sweep_timer, IO_RETRY_MAX_US);
+    dispatch(controller);
+}
+
+void
+ch_controller_stop(ChController *controller)
+{
+    controller->is_started = false;
+    ch_timer_disarm(controller->delay_timer);
+    ch_timer_disarm(controller->sweep_timer);
+}
+
+guint
+ch_controller_n_running(const ChController *controller)
+{
+    return ch_workqueue_n_processing(controller->queue);
+}

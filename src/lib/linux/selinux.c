@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/linux/selinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "lib/base/fd.h"
+#include "lib/linux/safe-path.h"
+
+#define ENFORCE_FILE "sys/fs/selinux/enforce"
+#define NO_POLICY    "kernel" /* what every process is labelled then */
+
+/* Whether the file behind @fd begins with @text, and has nothing but white space behind it. */
+static bool
+says(int fd, const char *text)
+{
+    const size_t length = strlen(text);
+    char buffer[64];
+    const ssize_t n = read(fd, buffer, sizeof(buffer) - 1);
+
+    if (n < (ssize_t)length || memcmp(buffer, text, length) != 0)
+        return false;
+    buffer[n] = '\0';
+    return strspn(buffer + length, " \n") == strlen(buffer + length);
+}
+
+ChSelinuxMode
+ch_selinux_mode(const char *root, const char *label_file)
+{
+    ch_autofd int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ch_autofd int label_fd = open(label_file, O_RDONLY | O_CLOEXEC);
+    ch_autofd int fd = -EBADF;
+
+    if (root_fd < 0)
+        root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd >= 0)
+        fd = openat(root_fd, ENFORCE_FILE, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno != EACCES && errno != EPERM)
+        return CH_SELINUX_ABSENT;
+    if (label_fd >= 0 && says(label_fd, NO_POLICY))
+        return CH_SELINUX_ABSENT;
+    return fd >= 0 && says(fd, "1") ? CH_SELINUX_ENFORCING : CH_SELINUX_PERMISSIVE;
+}
+
+int
+ch_selinux_label_file(const char *path, const char *label)
+{
+    ch_autofd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    char by_fd[CH_FD_PATH_SIZE];
+    mode_t mode = 0;
+    int result = fd < 0 ? -errno : ch_safe_identify(fd, NULL, &mode);
+
+    if (result < 0)
+        return result;
+    if (S_ISLNK(mode))
+        return -ELOOP;
+    ch_fd_path(by_fd, fd);
+    return setxattr(by_fd, "security.selinux", label, strlen(label) + 1, 0) < 0 ? -errno : 0;
+}

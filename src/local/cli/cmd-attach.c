@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * attach, detach: a volume for a VM that runs. The commands change the VM's specification, as
+ * virtctl's addvolume and removevolume do, and wait until the guest has the disk, or lost it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/errors.h"
+#include "lib/base/fd.h"
+#include "lib/base/time.h"
+#include "local/cli/cli.h"
+#include "local/cli/resource.h"
+#include "local/cli/vms.h"
+#include "local/cli/volume-edit.h"
+
+#define LIMIT_US      (180 * CH_SECOND_US)
+#define POLL_MS       100
+#define MAX_CONFLICTS 20
+#define HTTP_CONFLICT 409
+
+typedef struct {
+    ChClient *client;
+    const ChCli *cli;
+    const char *vm;
+    const char *volume;
+} Context;
+
+/* --- the VM's specification ------------------------------------------------------------------- */
+
+/* Returns: false: see @error; the change is told by @edit (to add), or leaves @out_claim */
+static bool
+change_once(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
+{
+    g_autofree char *path =
+        ch_cli_resource_path(ch_cli_vmis, context->cli->namespace_, context->vm);
+    g_autoptr(ChJson) vmi = ch_vm_get(context->client, context->cli, context->vm, error);
+    g_autoptr(ChJson) stored = NULL;
+
+    if (vmi == NULL)
+        return false;
+    if (ch_vm_is_final(vmi) || ch_json_at(vmi, "metadata", "deletionTimestamp") != NULL)
+        return ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", context->vm);
+    if (!(edit != NULL ? ch_vmi_add_volume(vmi, edit, error)
+                       : ch_vmi_remove_volume(vmi, context->volume, out_claim, error)))
+        return false;
+    stored = ch_client_request(
+        context->client, &(ChClientRequest){.method = "PUT", .path = path, .body = vmi}, error);
+    return stored != NULL;
+}
+
+/* The agent and the pod runner write to it too. */
+static bool
+change(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
+{
+    for (int i = 0;; i++) {
+        g_autoptr(GError) failure = NULL;
+
+        if (change_once(context, edit, out_claim, &failure))
+            return true;
+        if (i == MAX_CONFLICTS || !g_error_matches(failure, CH_KUBE_ERROR, HTTP_CONFLICT)) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        if (out_claim != NULL)
+            g_clear_pointer(out_claim, g_free);
+        ch_cli_wait_ms(POLL_MS);
+    }
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static bool
+is_attached(const ChJson *status)
+{
+    const char *target = ch_json_string_at(status, "target");
+
+    return g_strcmp0(ch_json_string_at(status, "phase"), "Ready") == 0 && target != NULL &&
+           *target != '\0';
+}
+
+static bool
+fail_late(const Context *context, bool attaches, const ChJson *status, GError **error)
+{
+    const char *message = ch_json_string_at(status, "message");
+
+    return ch_fail(error,
+                   CH_ERROR_TIMEOUT,
+                   "volume '%s' is not %s after %" G_GINT64_FORMAT " s%s%s; it goes on trying",
+                   context->volume,
+                   attaches ? "attached" : "detached",
+                   (int64_t)(LIMIT_US / CH_SECOND_US),
+                   message != NULL ? ": " : "",
+                   message != NULL ? message : "");
+}
+
+/* @out_target: (out) (optional) (transfer full): what the guest's disk is called */
+static bool
+wait_for(const Context *context, bool attaches, char **out_target, GError **error)
+{
+    const int64_t deadline_us = ch_time_now_us() + LIMIT_US;
+
+    for (;;) {
+        g_autoptr(ChJson) vmi = ch_vm_get(context->client, context->cli, context->vm, error);
+        const ChJson *status = ch_vmi_volume_status(vmi, context->volume);
+
+        if (vmi == NULL)
+            return false;
+        if (ch_vm_is_final(vmi))
+            return ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", context->vm);
+        if (attaches ? is_attached(status) : status == NULL) {
+            if (out_target != NULL)
+                *out_target = g_strdup(ch_json_string_at(status, "target"));
+            return true;
+        }
+        if (ch_time_now_us() > deadline_us)
+            return fail_late(context, attaches, status, error);
+        ch_cli_wait_ms(POLL_MS);
+    }
+}
+
+/* --- claims ----------------------------------------------------------------------------------- */
+
+static char *
+claim_path(const Context *context, const char *name)
+{
+    return ch_cli_resource_path(ch_cli_resource_by_name("pvc"), context->cli->namespace_, name);
+}
+
+static bool
+measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **error)
+{
+    ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    struct stat st;
+    off_t end = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return ch_fail_errno(error, errno, "open '%s'", path);
+    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "'%s' is neither a file, nor a block device, nor a directory with a file "
+                       "disk.img",
+                       path);
+    if (!S_ISDIR(st.st_mode))
+        end = lseek(fd, 0, SEEK_END);
+    *out_is_block = S_ISBLK(st.st_mode);
+    *out_n_bytes = end > 0 ? (guint64)end : 0;
+    return true;
+}
+
+static bool
+is_ours(const ChJson *claim)
+{
+    return g_strcmp0(ch_json_string_at(claim, "metadata", "labels", CH_CLAIM_MAKER_LABEL),
+                     CH_CLAIM_MAKER) == 0;
+}
+
+/* One that an earlier attach left, of a VM that is gone, is used again. */
+static bool
+store_claim(const Context *context, const char *name, const ChJson *claim, GError **error)
+{
+    g_autofree char *collection = claim_path(context, NULL);
+    g_autofree char *path = claim_path(context, name);
+    g_autoptr(ChJson) old = ch_client_get(context->client, path, NULL);
+    g_autoptr(ChJson) stored = NULL;
+
+    if (old != NULL && !is_ours(old))
+        return ch_fail(error,
+                       CH_ERROR_EXISTS,
+                       "there is a claim '%s' already: choose another name by --name",
+                       name);
+    stored = ch_client_apply(context->client, collection, path, claim, NULL, error);
+    return stored != NULL;
+}
+
+/* (transfer full): the name of a claim for what lies at @path */
+static char *
+make_claim(const Context *context, const char *path, GError **error)
+{
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *name = g_strconcat(context->vm, "-", context->volume, NULL);
+    g_autoptr(ChJson) claim = NULL;
+    bool is_block = false;
+    guint64 n_bytes = 0;
+
+    if (!measure(absolute, &is_block, &n_bytes, error))
+        return NULL;
+    claim = ch_claim_new(context->cli->namespace_, name, absolute, is_block, n_bytes);
+    return store_claim(context, name, claim, error) ? g_steal_pointer(&name) : NULL;
+}
+
+/* Others are somebody's. */
+static bool
+remove_claim_of_ours(const Context *context, const char *name, GError **error)
+{
+    g_autofree char *path = claim_path(context, name);
+    g_autoptr(ChJson) claim = ch_client_get(context->client, path, NULL);
+    g_autoptr(ChJson) answer = NULL;
+
+    if (claim == NULL || !is_ours(claim))
+        return true;
+    answer = ch_client_request(
+        context->client, &(ChClientRequest){.method = "DELETE", .path = path}, error);
+    return answer != NULL;
+}
+
+/* --- the commands ----------------------------------------------------------------------------- */
+
+static bool
+is_bus(const char *bus, GError **error)
+{
+    return g_str_equal(bus, "virtio") || g_str_equal(bus, "scsi") ||
+           ch_fail(error, CH_ERROR_INVALID, "--bus is virtio or scsi, not '%s'", bus);
+}
+
+static bool
+attach(const Context *context, const char *source, const char *bus, bool waits, GError **error)
+{
+    const bool is_path = strchr(source, '/') != NULL;
+    g_autofree char *claim = is_path ? make_claim(context, source, error) : g_strdup(source);
+    g_autofree char *target = NULL;
+
+    if (claim == NULL)
+        return false;
+    if (!change(context, &(ChVolumeEdit){context->volume, claim, bus}, NULL, error)) {
+        if (is_path)
+            (void)remove_claim_of_ours(context, claim, NULL);
+        return false;
+    }
+    if (!waits) {
+        printf("volume \"%s\" is being attached\n", context->volume);
+        return true;
+    }
+    if (!wait_for(context, true, &target, error))
+        return false;
+    printf("volume \"%s\" attached as %s\n", context->volume, target);
+    return true;
+}
+
+bool
+ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
+{
+    g_autofree char *name = NULL;
+    g_autofree char *bus = NULL;
+    gboolean no_wait = FALSE;
+    const GOptionEntry entries[] = {{"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
+                                    {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
+                                    {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+                                    G_OPTION_ENTRY_NULL};
+    g_auto(GStrv) arguments = NULL;
+    g_autoptr(ChClient) client = NULL;
+    g_autoptr(ChJson) vmi = NULL;
+
+    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
+        !is_bus(bus != NULL ? bus : "virtio", error))
+        return false;
+    client = ch_client_new(cli, error);
+    vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
+    if (vmi == NULL)
+        return false;
+    if (name == NULL)
+        name = ch_volume_name_of_path(arguments[1]);
+    return attach(&(Context){client, cli, arguments[0], name},
+                  arguments[1],
+                  bus != NULL ? bus : "virtio",
+                  !no_wait,
+                  error);
+}
+
+bool
+ch_cmd_detach(ChCli *cli, int argc, char **argv, GError **error)
+{
+    gboolean no_wait = FALSE;
+    const GOptionEntry entries[] = {{"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+                                    G_OPTION_ENTRY_NULL};
+    g_auto(GStrv) arguments = NULL;
+    g_autoptr(ChClient) client = NULL;
+    g_autofree char *claim = NULL;
+    Context context = {.cli = cli};
+
+    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error))
+        return false;
+    client = ch_client_new(cli, error);
+    context.client = client;
+    context.vm = arguments[0];
+    context.volume = arguments[1];
+    if (client == NULL || !change(&context, NULL, &claim, error))
+        return false;
+    if ((!no_wait && !wait_for(&context, false, NULL, error)) ||
+        !remove_claim_of_ours(&context, claim, error))
+        return false;
+    printf("volume \"%s\" %s\n", context.volume, no_wait ? "is being detached" : "detached");
+    return true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "local/cli/volume-edit.h"
+
+#include <string.h>
+
+#include "lib/base/errors.h"
+
+#define MAX_NAME_BYTES 40 /* a VM's name goes before it in the claim's, of at most 253 */
+
+char *
+ch_volume_name_of_path(const char *path)
+{
+    g_autofree char *base = g_path_get_basename(path);
+    char *dot = strrchr(base, '.');
+    GString *name = g_string_new(NULL);
+
+    if (dot != NULL && dot != base)
+        *dot = '\0';
+    for (const char *c = base; *c != '\0' && name->len < MAX_NAME_BYTES; c++) {
+        if (g_ascii_isalnum(*c))
+            g_string_append_c(name, g_ascii_tolower(*c));
+        else if (name->len > 0 && name->str[name->len - 1] != '-')
+            g_string_append_c(name, '-');
+    }
+    while (name->len > 0 && name->str[name->len - 1] == '-')
+        g_string_truncate(name, name->len - 1);
+    if (name->len == 0)
+        g_string_append(name, "volume");
+    return g_string_free(name, FALSE);
+}
+
+static ChJson *
+find_item(const ChJson *array, const char *name, gsize *out_index)
+{
+    for (gsize i = 0; i < ch_json_length(array); i++) {
+        ChJson *item = ch_json_item(array, i);
+
+        if (g_strcmp0(ch_json_string_at(item, "name"), name) != 0)
+            continue;
+        if (out_index != NULL)
+            *out_index = i;
+        return item;
+    }
+    return NULL;
+}
+
+static ChJson *
+ensure_array(ChJson *object, const char *key)
+{
+    if (!ch_json_is_array(ch_json_at(object, key)))
+        ch_json_set(object, key, ch_json_new_array());
+    return ch_json_at(object, key);
+}
+
+bool
+ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
+{
+    ChJson *spec = ch_json_ensure_object(vmi, "spec");
+    ChJson *devices = ch_json_ensure_object(ch_json_ensure_object(spec, "domain"), "devices");
+    ChJson *volumes = ensure_array(spec, "volumes");
+    ChJson *disks = ensure_array(devices, "disks");
+    ChJson *volume;
+    ChJson *claim;
+    ChJson *disk;
+
+    if (find_item(volumes, edit->name, NULL) != NULL || find_item(disks, edit->name, NULL) != NULL)
+        return ch_fail(error,
+                       CH_ERROR_EXISTS,
+                       "the VM has a volume '%s' already: choose another name by --name",
+                       edit->name);
+    volume = ch_json_new_object();
+    ch_json_set_string(volume, "name", edit->name);
+    claim = ch_json_ensure_object(volume, "persistentVolumeClaim");
+    ch_json_set_string(claim, "claimName", edit->claim);
+    ch_json_set_bool(claim, "hotpluggable", true);
+    ch_json_append(volumes, volume);
+    disk = ch_json_new_object();
+    ch_json_set_string(disk, "name", edit->name);
+    ch_json_set_string(ch_json_ensure_object(disk, "disk"), "bus", edit->bus);
+    ch_json_set_string(disk, "serial", edit->name);
+    ch_json_append(disks, disk);
+    return true;
+}
+
+bool
+ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **error)
+{
+    ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
+    ChJson *disks = ch_json_at(vmi, "spec", "domain", "devices", "disks");
+    gsize index = 0;
+    const ChJson *volume = find_item(volumes, name, &index);
+    const ChJson *claim = ch_json_at(volume, "persistentVolumeClaim");
+
+    if (volume == NULL)
+        return ch_fail(error, CH_ERROR_NOT_FOUND, "the VM has no volume '%s'", name);
+    if (!ch_json_bool_at(claim, false, "hotpluggable"))
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "the volume '%s' is part of the VM: only what was attached can be detached",
+                       name);
+    *out_claim = g_strdup(ch_json_string_at(claim, "claimName"));
+    ch_json_remove_item(volumes, index);
+    if (find_item(disks, name, &index) != NULL)
+        ch_json_remove_item(disks, index);
+    return true;
+}
+
+const ChJson *
+ch_vmi_volume_status(const ChJson *vmi, const char *name)
+{
+    return find_item(ch_json_at(vmi, "status", "volumeStatus"), name, NULL);
+}
+
+ChJson *
+ch_claim_new(
+    const char *namespace_, const char *name, const char *path, bool is_block, guint64 n_bytes)
+{
+    ChJson *claim = ch_json_new_object();
+    ChJson *metadata = ch_json_ensure_object(claim, "metadata");
+    ChJson *spec = ch_json_ensure_object(claim, "spec");
+    ChJson *modes = ch_json_new_array();
+    ChJson *requests = ch_json_ensure_object(ch_json_ensure_object(spec, "resources"), "requests");
+    g_autofree char *size = g_strdup_printf("%" G_GUINT64_FORMAT, MAX(n_bytes, 1));
+
+    ch_json_set_string(claim, "apiVersion", "v1");
+    ch_json_set_string(claim, "kind", "PersistentVolumeClaim");
+    ch_json_set_string(metadata, "name", name);
+    ch_json_set_string(metadata, "namespace", namespace_);
+    ch_json_set_string(
+        ch_json_ensure_object(metadata, "labels"), CH_CLAIM_MAKER_LABEL, CH_CLAIM_MAKER);
+    ch_json_set_string(
+        ch_json_ensure_object(metadata, "annotations"), CH_CLAIM_PATH_ANNOTATION, path);
+    ch_json_append(modes, ch_json_new_string("ReadWriteOnce"));
+    ch_json_set(spec, "accessModes", modes);
+    ch_json_set_string(requests, "storage", size);
+    ch_json_set_string(spec, "volumeMode", is_block ? "Block" : "Filesystem");
+    return claim;
+}

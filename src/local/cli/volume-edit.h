@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * volume-edit: a VM's volumes as documents: one is added or taken away, and the claim that stands
+ * for a file of this machine.
+ *
+ * Pure. Thread: any.
+ */
+
+#pragma once
+
+#include "lib/json/json.h"
+
+#define CH_CLAIM_PATH_ANNOTATION "chandler.dev/path"
+/* On claims that `attach` made, and `detach` removes. */
+#define CH_CLAIM_MAKER_LABEL "chandler.dev/made-by"
+#define CH_CLAIM_MAKER       "attach"
+
+/* (transfer full): a volume's name for a file: "/srv/My Data.img" -> "my-data"; "volume" when
+ * nothing is left. */
+char *ch_volume_name_of_path(const char *path);
+
+typedef struct {
+    const char *name; /* of volume and disk, and the disk's serial number */
+    const char *claim;
+    const char *bus; /* "virtio", "scsi" */
+} ChVolumeEdit;
+
+/* Returns: false with CH_ERROR_EXISTS: the VM has a volume or disk of this name */
+bool ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error);
+
+/**
+ * ch_vmi_remove_volume:
+ * @out_claim: (out) (transfer full)
+ *
+ * Returns: false with CH_ERROR_NOT_FOUND, or CH_ERROR_INVALID: it was not plugged in
+ */
+bool ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **error);
+
+/* Borrowed (nullable): what the VMI's status says of the volume. */
+const ChJson *ch_vmi_volume_status(const ChJson *vmi, const char *name);
+
+/* (transfer full): a PersistentVolumeClaim for @path, a block device or not, of @n_bytes. */
+ChJson *ch_claim_new(
+    const char *namespace_, const char *name, const char *path, bool is_block, guint64 n_bytes);

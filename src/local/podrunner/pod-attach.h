@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * pod-attach: a pod's secondary networks, by the plugins that their definitions name.
+ *
+ * What is begun is on record before (pod-network.h). A bridge that a plugin makes on this machine
+ * stays when the pod is gone: it is noted as ours in <state>/bridges, and removed by `chandler
+ * down`. Thread: a worker's. Blocks: for plugins (cni-call.h), and the disk.
+ */
+
+#pragma once
+
+#include "local/podrunner/pod-network.h"
+
+/**
+ * ch_pod_attach:
+ * @attachments: with plugins; each gets its result
+ *
+ * Returns: false with one sentence for people
+ */
+bool ch_pod_attach(const ChPodNetworkEnv *env,
+                   const ChRecord *record,
+                   ChJson *attachments,
+                   GError **error);
+
+/* Takes back what is on record. Every plugin is asked, whatever the others said. */
+bool ch_pod_detach(const ChPodNetworkEnv *env, const ChRecord *record, GError **error);
