@@ -3,22 +3,12 @@
 #include "handler/config/host-devices.h"
 
 #include "lib/base/errors.h"
-
-static ChJson *
-json_of(const char *text)
-{
-    g_autofree char *quoted = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(quoted, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
+#include "lib/json/test-text.h"
 
 static void
 test_permitted(void)
 {
-    g_autoptr(ChJson) json = json_of(
+    g_autoptr(ChJson) json = parse_json(
         "{'pciHostDevices':[{'pciVendorSelector':'10DE:1EB8','resourceName':'nvidia.com/T4',"
         "'externalResourceProvider':true},{}],"
         "'mediatedDevices':[{'mdevNameSelector':'GRID T4-1Q','resourceName':'nvidia.com/Q'}],"
@@ -67,7 +57,7 @@ test_wrong_permitted(void)
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_autoptr(ChJson) json = json_of(bad[i]);
+        g_autoptr(ChJson) json = parse_json(bad[i]);
         ChPermittedDevices devices = {0};
         g_autoptr(GError) error = NULL;
 
@@ -114,8 +104,8 @@ static void
 test_types(gconstpointer data)
 {
     const struct TypesCase *c = data;
-    g_autoptr(ChJson) json = json_of(c->configuration);
-    g_autoptr(ChJson) labels = json_of(c->labels);
+    g_autoptr(ChJson) json = parse_json(c->configuration);
+    g_autoptr(ChJson) labels = parse_json(c->labels);
     g_autoptr(ChMediatedDevices) devices = ch_mediated_devices_parse(json, NULL);
     g_auto(GStrv) types = ch_mediated_devices_types(devices, labels);
     g_autofree char *text = g_strjoinv(" ", types);
@@ -138,7 +128,7 @@ test_wrong_mediated(void)
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_autoptr(ChJson) json = json_of(bad[i]);
+        g_autoptr(ChJson) json = parse_json(bad[i]);
         g_autoptr(GError) error = NULL;
 
         g_assert_null(ch_mediated_devices_parse(json, &error));

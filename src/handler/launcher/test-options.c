@@ -3,21 +3,11 @@
 /* The options on the wire, against what the Go agent sent (golden traces), and field by field. */
 
 #include "handler/launcher/options.h"
+#include "lib/json/test-text.h"
 
 #include <string.h>
 
 typedef Kubevirt__Cmd__V1__VirtualMachineOptions Options;
-
-static ChJson *
-parse(const char *text)
-{
-    g_autofree char *quoted = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(quoted, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
 
 /* --- against the golden traces --- */
 
@@ -122,7 +112,7 @@ static ChClusterConfig *
 config_for(const char *configuration)
 {
     g_autofree char *text = g_strdup_printf("{'spec':{'configuration':%s}}", configuration);
-    g_autoptr(ChJson) kubevirt = parse(text);
+    g_autoptr(ChJson) kubevirt = parse_json(text);
     g_autoptr(GError) error = NULL;
     ChClusterConfig *config = ch_cluster_config_parse(kubevirt, "node01", &error);
 
@@ -134,7 +124,7 @@ static Options *
 options_for(const char *configuration, const char *vmi_text)
 {
     g_autoptr(ChClusterConfig) config = config_for(configuration);
-    g_autoptr(ChJson) vmi = parse(vmi_text);
+    g_autoptr(ChJson) vmi = parse_json(vmi_text);
 
     return ch_launcher_options_new(config, NULL, NULL, vmi);
 }
@@ -207,11 +197,11 @@ test_finalize(void)
     g_autoptr(ChClusterConfig) config =
         config_for("{'network':{'binding':{'can':{'migration':{}},'refresh':{'migration':{'method':"
                    "'link-refresh'}},'cannot':{}}}}");
-    g_autoptr(ChJson) vmi =
-        parse("{'spec':{'domain':{'devices':{'interfaces':[{'name':'m','masquerade':{}},{'name':'c'"
-              ",'binding':{'name':'can'}},{'name':'r','binding':{'name':'refresh'}},{'name':'n',"
-              "'binding':{'name':'cannot'}},{'name':'u','binding':{'name':'unheard'}}]}}}}");
-    g_autoptr(ChJson) empty = parse("{}");
+    g_autoptr(ChJson) vmi = parse_json(
+        "{'spec':{'domain':{'devices':{'interfaces':[{'name':'m','masquerade':{}},{'name':'c'"
+        ",'binding':{'name':'can'}},{'name':'r','binding':{'name':'refresh'}},{'name':'n',"
+        "'binding':{'name':'cannot'}},{'name':'u','binding':{'name':'unheard'}}]}}}}");
+    g_autoptr(ChJson) empty = parse_json("{}");
     Options *options = ch_launcher_options_new_finalize(config, vmi);
     Options *none = ch_launcher_options_new_finalize(config, empty);
 
@@ -275,7 +265,7 @@ test_plugins(void)
 {
     static const char json[] = "[{\"kind\":\"Plugin\"}]";
     g_autoptr(ChClusterConfig) config = ch_cluster_config_new_default();
-    g_autoptr(ChJson) vmi = parse("{}");
+    g_autoptr(ChJson) vmi = parse_json("{}");
     g_autoptr(GBytes) plugins = g_bytes_new_static(json, strlen(json));
     Options *options = ch_launcher_options_new(config, NULL, plugins, vmi);
     Options *without = ch_launcher_options_new(config, NULL, NULL, vmi);

@@ -63,12 +63,7 @@ size_of(const char *volume, const ChJson *claim, GError **error)
 static bool
 is_shared(const ChJson *claim)
 {
-    const ChJson *modes = ch_json_at(claim, "accessModes");
-
-    for (gsize i = 0; i < ch_json_length(modes); i++)
-        if (g_strcmp0(ch_json_as_string(ch_json_item(modes, i)), "ReadWriteMany") == 0)
-            return true;
-    return false;
+    return ch_json_contains(ch_json_at(claim, "accessModes"), "ReadWriteMany");
 }
 
 /* What is known of the claim of a volume that becomes a host disk; NULL: it does not. */

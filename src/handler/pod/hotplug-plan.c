@@ -8,18 +8,6 @@
 
 #define DISKS_DIR "/volumes/kubernetes.io~empty-dir/hotplug-disks/"
 
-static const ChJson *
-find_named(const ChJson *list, const char *member, const char *name)
-{
-    for (gsize i = 0; i < ch_json_length(list); i++) {
-        const ChJson *item = ch_json_item(list, i);
-
-        if (g_strcmp0(ch_json_string_at(item, member), name) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 static const char *
 text_of(const char *text)
 {
@@ -39,13 +27,14 @@ static bool
 is_block(const ChJson *vmi, const char *node, const char *name)
 {
     const ChJson *status = ch_json_at(vmi, "status");
-    const ChJson *migrated = find_named(ch_json_at(status, "migratedVolumes"), "volumeName", name);
+    const ChJson *migrated =
+        ch_json_find(ch_json_at(status, "migratedVolumes"), "volumeName", name);
     const char *target = ch_json_string_at(status, "migrationState", "targetNode");
     const ChJson *info =
         ch_json_at(migrated, g_strcmp0(target, node) == 0 ? "destinationPVCInfo" : "sourcePVCInfo");
 
     if (info == NULL)
-        info = ch_json_at(find_named(ch_json_at(status, "volumeStatus"), "name", name),
+        info = ch_json_at(ch_json_find(ch_json_at(status, "volumeStatus"), "name", name),
                           "persistentVolumeClaimInfo");
     return is_block_mode(info);
 }
@@ -53,12 +42,12 @@ is_block(const ChJson *vmi, const char *node, const char *name)
 static ChHotplugKind
 kind_of(const ChJson *vmi, const char *node, const char *name)
 {
-    const ChJson *volume = find_named(ch_json_at(vmi, "spec", "volumes"), "name", name);
+    const ChJson *volume = ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name);
 
     if (is_block(vmi, node, name))
         return CH_HOTPLUG_BLOCK;
     return ch_json_at(volume, "memoryDump") != NULL ||
-                   find_named(ch_json_at(vmi, "spec", "utilityVolumes"), "name", name) != NULL
+                   ch_json_find(ch_json_at(vmi, "spec", "utilityVolumes"), "name", name) != NULL
                ? CH_HOTPLUG_DIR
                : CH_HOTPLUG_FILE;
 }
@@ -70,7 +59,7 @@ read_volume(const ChJson *vmi, const char *node, const ChJson *entry, const char
 {
     const char *name = ch_json_string_at(entry, "name");
     const bool is_utility =
-        find_named(ch_json_at(vmi, "spec", "utilityVolumes"), "name", name) != NULL;
+        ch_json_find(ch_json_at(vmi, "spec", "utilityVolumes"), "name", name) != NULL;
     const ChHotplugKind kind = kind_of(vmi, node, name);
 
     if (source_uid == NULL)
@@ -81,7 +70,7 @@ read_volume(const ChJson *vmi, const char *node, const ChJson *entry, const char
         .phase = text_of(ch_json_string_at(entry, "phase")),
         .kind = kind,
         .is_wanted =
-            is_utility || find_named(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL,
+            is_utility || ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL,
         .is_refused = is_utility && kind == CH_HOTPLUG_BLOCK,
     };
 }

@@ -7,10 +7,7 @@
 const ChJson *
 ch_network_find_named(const ChJson *list, const char *name)
 {
-    for (gsize i = 0; name != NULL && i < ch_json_length(list); i++)
-        if (g_strcmp0(ch_json_string_at(ch_json_item(list, i), "name"), name) == 0)
-            return ch_json_item(list, i);
-    return NULL;
+    return name == NULL ? NULL : ch_json_find(list, "name", name);
 }
 
 /* Of several with the name the last counts. */

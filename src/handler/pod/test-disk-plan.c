@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "handler/pod/disk-plan.h"
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
+#include "lib/json/test-text.h"
 
 /* The index is that of the volume among all volumes. */
 static void
 test_plan(void)
 {
-    g_autoptr(ChJson) vmi =
-        parse("{\"spec\":{\"volumes\":[{\"name\":\"a\",\"emptyDisk\":{}},"
-              "{\"name\":\"b\",\"containerDisk\":{\"image\":\"x\"}},"
-              "{\"name\":\"c\",\"containerDisk\":{\"path\":\"/custom/c.img\"}}],"
-              "\"domain\":{\"firmware\":{\"kernelBoot\":{\"container\":{\"kernelPath\":\"/boot/"
-              "k\"}}}}}}");
+    g_autoptr(ChJson) vmi = parse_json(
+        "{\"spec\":{\"volumes\":[{\"name\":\"a\",\"emptyDisk\":{}},"
+        "{\"name\":\"b\",\"containerDisk\":{\"image\":\"x\"}},"
+        "{\"name\":\"c\",\"containerDisk\":{\"path\":\"/custom/c.img\"}}],"
+        "\"domain\":{\"firmware\":{\"kernelBoot\":{\"container\":{\"kernelPath\":\"/boot/"
+        "k\"}}}}}}");
     g_autoptr(GArray) items = ch_disk_plan_new(vmi);
     const ChDiskPlanItem *item = (const ChDiskPlanItem *)(gpointer)items->data;
 
@@ -50,7 +41,7 @@ test_nothing(void)
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(vmis); i++) {
-        g_autoptr(ChJson) vmi = parse(vmis[i]);
+        g_autoptr(ChJson) vmi = parse_json(vmis[i]);
         g_autoptr(GArray) items = ch_disk_plan_new(vmi);
 
         g_assert_cmpuint(items->len, ==, 0);

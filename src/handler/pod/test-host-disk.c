@@ -3,18 +3,7 @@
 #include "handler/pod/host-disk.h"
 
 #include "lib/base/errors.h"
-
-/* (transfer full): single quotes for double ones */
-static ChJson *
-parse(const char *text)
-{
-    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(GError) error = NULL;
-    ChJson *document = ch_json_parse(json, -1, &error);
-
-    g_assert_no_error(error);
-    return document;
-}
+#include "lib/json/test-text.h"
 
 #define VOLUMES(volume, status, more)                                                              \
     "{'spec':{'volumes':[" volume "]" more "},'status':{'volumeStatus':[" status "]}}"
@@ -73,7 +62,7 @@ static void
 test_claim(gconstpointer data)
 {
     const struct ClaimCase *c = data;
-    g_autoptr(ChJson) vmi = parse(c->vmi);
+    g_autoptr(ChJson) vmi = parse_json(c->vmi);
     g_autoptr(ChJson) before = ch_json_dup(vmi);
     g_autoptr(ChJson) replaced = NULL;
     g_autoptr(ChJson) expect = NULL;
@@ -91,7 +80,7 @@ test_claim(gconstpointer data)
         g_assert_null(replaced);
         return;
     }
-    expect = parse(c->expect);
+    expect = parse_json(c->expect);
     g_assert_true(ch_json_equal(ch_json_item(ch_json_at(replaced, "spec", "volumes"), 0), expect));
 }
 
@@ -124,7 +113,7 @@ static void
 test_disk(gconstpointer data)
 {
     const struct DiskCase *c = data;
-    g_autoptr(ChJson) volume = parse(c->volume);
+    g_autoptr(ChJson) volume = parse_json(c->volume);
     ChHostDisk disk = {0};
 
     g_assert_true(ch_host_disk_of(volume, &disk) == c->is_disk);

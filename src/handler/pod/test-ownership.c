@@ -5,23 +5,12 @@
 #include "handler/hands/test-fake-pod.h"
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
+#include "lib/json/test-text.h"
 
 /* --- the plan */
 
 #define KVM       "kvm"
 #define INTERFACE "'interfaces':[{'name':'default','masquerade':{}}]"
-
-/* (transfer full): single quotes for double ones */
-static ChJson *
-parse(const char *text)
-{
-    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(GError) error = NULL;
-    ChJson *document = ch_json_parse(json, -1, &error);
-
-    g_assert_no_error(error);
-    return document;
-}
 
 static char *
 describe(const GArray *plan)
@@ -104,7 +93,7 @@ test_plan(gconstpointer data)
     const struct PlanCase *c = data;
     const ChOwnershipOptions options = {
         .is_nonroot = !c->is_root, .use_emulation = c->use_emulation, .is_mshv = c->is_mshv};
-    g_autoptr(ChJson) vmi = parse(c->vmi);
+    g_autoptr(ChJson) vmi = parse_json(c->vmi);
     g_autoptr(GArray) plan = ch_ownership_plan(vmi, &options);
     g_autofree char *text = describe(plan);
 
@@ -162,7 +151,7 @@ check(const Fixture *f,
       ChOwnershipOutcome expect,
       const char *message)
 {
-    g_autoptr(ChJson) vmi = parse(text);
+    g_autoptr(ChJson) vmi = parse_json(text);
     g_autoptr(GPtrArray) tolerated = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
 
@@ -285,7 +274,7 @@ test_disks(Fixture *f, gconstpointer data)
           "is bigger than available space 66060288 B, also after taking 1 % toleration into "
           "account");
     options.disk_tolerated_percent = 10;
-    document = parse(vmi);
+    document = parse_json(vmi);
     g_assert_cmpint(
         ch_ownership_apply(f->pod, document, &options, tolerated, &error), ==, CH_OWNERSHIP_OK);
     g_assert_cmpuint(tolerated->len, ==, 1);
@@ -326,7 +315,7 @@ static void
 test_dead_launcher(Fixture *f, gconstpointer data)
 {
     const ChOwnershipOptions options = {.is_nonroot = true, .use_emulation = true};
-    g_autoptr(ChJson) vmi = parse("{'spec':{}}");
+    g_autoptr(ChJson) vmi = parse_json("{'spec':{}}");
     g_autoptr(GPtrArray) tolerated = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
 

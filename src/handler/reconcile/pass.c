@@ -254,15 +254,9 @@ decide(ChPass *pass, GError **error)
 static bool
 has_true_condition(const ChJson *vmi, const char *type)
 {
-    const ChJson *conditions = ch_json_at(vmi, "status", "conditions");
+    const ChJson *condition = ch_json_find(ch_json_at(vmi, "status", "conditions"), "type", type);
 
-    for (gsize i = 0; i < ch_json_length(conditions); i++) {
-        const ChJson *condition = ch_json_item(conditions, i);
-
-        if (g_strcmp0(ch_json_string_at(condition, "type"), type) == 0)
-            return g_strcmp0(ch_json_string_at(condition, "status"), "True") == 0;
-    }
-    return false;
+    return g_strcmp0(ch_json_string_at(condition, "status"), "True") == 0;
 }
 
 /* Takes what ch_status() made: its events, and what is to be written. */

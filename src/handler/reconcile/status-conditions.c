@@ -11,15 +11,7 @@
 ChJson *
 ch_condition_find(const ChJson *status, const char *type)
 {
-    const ChJson *list = ch_json_at(status, "conditions");
-
-    for (gsize i = 0; i < ch_json_length(list); i++) {
-        ChJson *entry = ch_json_item(list, i);
-
-        if (g_strcmp0(ch_json_string_at(entry, "type"), type) == 0)
-            return entry;
-    }
-    return NULL;
+    return ch_json_find(ch_json_at(status, "conditions"), "type", type);
 }
 
 /* Absent, null and "" are the same text to the API. */

@@ -195,23 +195,13 @@ typedef enum {
 static bool
 is_volume_migrated(const ChStatusPass *pass, const char *name)
 {
-    const ChJson *migrated = ch_json_at(pass->status, "migratedVolumes");
-
-    for (gsize i = 0; i < ch_json_length(migrated); i++)
-        if (g_strcmp0(ch_json_string_at(ch_json_item(migrated, i), "volumeName"), name) == 0)
-            return true;
-    return false;
+    return ch_json_find(ch_json_at(pass->status, "migratedVolumes"), "volumeName", name) != NULL;
 }
 
 static bool
 is_claim_shared(const ChJson *claim_info)
 {
-    const ChJson *modes = ch_json_at(claim_info, "accessModes");
-
-    for (gsize i = 0; i < ch_json_length(modes); i++)
-        if (g_strcmp0(ch_json_as_string(ch_json_item(modes, i)), "ReadWriteMany") == 0)
-            return true;
-    return false;
+    return ch_json_contains(ch_json_at(claim_info, "accessModes"), "ReadWriteMany");
 }
 
 static VolumeVerdict

@@ -8,29 +8,12 @@
 
 #include "handler/launcher/domain.h"
 #include "handler/reconcile/status.h"
+#include "lib/json/test-text.h"
 
 #include <string.h>
 
 /* 2026-11-29T00:00:00Z */
 #define TEST_NOW_US G_GINT64_CONSTANT(1795910400000000)
-
-/* (transfer full) */
-static inline G_GNUC_UNUSED char *
-double_quoted(const char *text)
-{
-    return g_strdelimit(g_strdup(text), "'", '"');
-}
-
-static inline G_GNUC_UNUSED ChJson *
-parse_json(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *quoted = double_quoted(text);
-    ChJson *json = ch_json_parse(quoted, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
 
 /* NULL gives NULL. */
 static inline G_GNUC_UNUSED ChDomain *
@@ -42,17 +25,6 @@ parse_domain(const char *text)
 
     g_assert_no_error(error);
     return domain;
-}
-
-/* Prints both when they differ; @expected in single quotes. */
-static inline G_GNUC_UNUSED void
-assert_json(const ChJson *actual, const char *expected)
-{
-    g_autoptr(ChJson) wanted = parse_json(expected);
-    g_autofree char *actual_text = actual != NULL ? ch_json_print(actual, NULL) : g_strdup("none");
-
-    if (actual == NULL || !ch_json_equal(actual, wanted))
-        g_error("wanted %s, got %s", expected, actual_text);
 }
 
 static const ChStatusNode test_node G_GNUC_UNUSED = {
@@ -89,10 +61,5 @@ run_status(const char *spec, const char *status, const char *domain_text, const 
 static inline G_GNUC_UNUSED const ChJson *
 condition_of(const ChStatusResult *result, const char *type)
 {
-    const ChJson *list = ch_json_at(result->vmi, "status", "conditions");
-
-    for (gsize i = 0; i < ch_json_length(list); i++)
-        if (g_strcmp0(ch_json_string_at(ch_json_item(list, i), "type"), type) == 0)
-            return ch_json_item(list, i);
-    return NULL;
+    return ch_json_find(ch_json_at(result->vmi, "status", "conditions"), "type", type);
 }

@@ -248,15 +248,33 @@ ch_json_item(const ChJson *array, gsize index)
 }
 
 ChJson *
-ch_json_find(const ChJson *array, const char *member, const char *text)
+ch_json_find_index(const ChJson *array, const char *member, const char *text, gsize *out_index)
 {
     for (gsize i = 0; i < ch_json_length(array); i++) {
         ChJson *item = ch_json_item(array, i);
 
-        if (g_strcmp0(ch_json_string_at(item, member), text) == 0)
-            return item;
+        if (g_strcmp0(ch_json_string_at(item, member), text) != 0)
+            continue;
+        if (out_index != NULL)
+            *out_index = i;
+        return item;
     }
     return NULL;
+}
+
+ChJson *
+ch_json_find(const ChJson *array, const char *member, const char *text)
+{
+    return ch_json_find_index(array, member, text, NULL);
+}
+
+bool
+ch_json_contains(const ChJson *array, const char *text)
+{
+    for (gsize i = 0; i < ch_json_length(array); i++)
+        if (g_strcmp0(ch_json_as_string(ch_json_item(array, i)), text) == 0)
+            return true;
+    return false;
 }
 
 void
@@ -406,6 +424,18 @@ ch_json_ensure_object(ChJson *object, const char *key)
     if (ch_json_is_object(child))
         return child;
     child = ch_json_new_object();
+    ch_json_set(object, key, child);
+    return child;
+}
+
+ChJson *
+ch_json_ensure_array(ChJson *object, const char *key)
+{
+    ChJson *child = member_of(object, key);
+
+    if (ch_json_is_array(child))
+        return child;
+    child = ch_json_new_array();
     ch_json_set(object, key, child);
     return child;
 }

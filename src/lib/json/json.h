@@ -102,6 +102,10 @@ ChJson *ch_json_item(const ChJson *array, gsize index); /* borrowed */
 /* The first item whose @member is the string @text (NULL: that has no such string). Borrowed; NULL:
  * there is none. */
 ChJson *ch_json_find(const ChJson *array, const char *member, const char *text);
+/* The same, and its index. @out_index: NULL, or set when there is one. */
+ChJson *
+ch_json_find_index(const ChJson *array, const char *member, const char *text, gsize *out_index);
+bool ch_json_contains(const ChJson *array, const char *text); /* an item that is this string */
 
 /* Iterates members in document order: `const char *key; ChJson *value;` (value NULL for JSON null).
  * The object must not be changed meanwhile. Missing or other types iterate nothing. */
@@ -136,6 +140,7 @@ void ch_json_remove(ChJson *json, const char *key);
 void ch_json_remove_item(ChJson *json, gsize index);
 /* The object below @key, made when there is none (another value is replaced). Borrowed. */
 ChJson *ch_json_ensure_object(ChJson *object, const char *key);
+ChJson *ch_json_ensure_array(ChJson *object, const char *key); /* likewise */
 
 /**
  * ch_json_equal:

@@ -57,7 +57,9 @@ test_find(void)
                                            "{\"name\":\"b\",\"n\":3},{\"name\":7,\"n\":4}]",
                                            -1,
                                            NULL);
+    g_autoptr(ChJson) strings = ch_json_parse("[1,\"a\",\"b\"]", -1, NULL);
     int64_t n = 0;
+    gsize index = 99;
 
     g_assert_true(ch_json_int_at(ch_json_find(list, "name", "b"), &n, "n"));
     g_assert_cmpint(n, ==, 2);
@@ -65,6 +67,12 @@ test_find(void)
     g_assert_null(ch_json_find(list, "name", "7"));
     g_assert_null(ch_json_find(NULL, "name", "a"));
     g_assert_true(ch_json_find(list, "name", NULL) == ch_json_item(list, 2));
+    g_assert_true(ch_json_find_index(list, "name", "b", &index) == ch_json_item(list, index));
+    g_assert_null(ch_json_find_index(list, "name", "c", &index));
+    g_assert_true(ch_json_contains(strings, "b"));
+    g_assert_false(ch_json_contains(strings, "1"));
+    g_assert_false(ch_json_contains(list, "b"));
+    g_assert_false(ch_json_contains(NULL, "b"));
 }
 
 static void
@@ -238,14 +246,17 @@ test_kinds_of_numbers(void)
 }
 
 static void
-test_ensure_object(void)
+test_ensure(void)
 {
     g_autoptr(ChJson) json = parse("{\"a\":{\"x\":1},\"b\":null}");
 
     ch_json_set_int(ch_json_ensure_object(json, "a"), "y", 2);
     ch_json_set_int(ch_json_ensure_object(json, "b"), "y", 3);
     ch_json_set_int(ch_json_ensure_object(json, "c"), "y", 4);
-    assert_text(json, "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3},\"c\":{\"y\":4}}");
+    g_assert_true(ch_json_ensure_array(json, "d") == ch_json_at(json, "d"));
+    g_assert_true(ch_json_ensure_array(json, "d") == ch_json_at(json, "d"));
+    ch_json_ensure_array(json, "c");
+    assert_text(json, "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3},\"c\":[],\"d\":[]}");
 }
 
 static void
@@ -381,7 +392,7 @@ main(int argc, char **argv)
     g_test_add_func("/json/parts-outlive-their-document", test_parts_outlive_their_document);
     g_test_add_func("/json/large-documents", test_large_documents);
     g_test_add_func("/json/kinds-of-numbers", test_kinds_of_numbers);
-    g_test_add_func("/json/ensure-object", test_ensure_object);
+    g_test_add_func("/json/ensure", test_ensure);
     g_test_add_func("/json/array-items", test_array_items);
     g_test_add_func("/json/iterates-in-order", test_iterates_in_order);
     g_test_add_func("/json/pretty", test_pretty);

@@ -271,16 +271,6 @@ restore(ChJson *object, const ChJson *old, const char *member)
         ch_json_remove(object, member);
 }
 
-static bool
-list_has(const ChJson *list, const char *text)
-{
-    for (gsize i = 0; i < ch_json_length(list); i++) {
-        if (g_strcmp0(ch_json_as_string(ch_json_item(list, i)), text) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Who dies collects no new reasons to live. */
 static ChRefusal *
 check_finalizers(const ChResource *resource, const ChJson *old, const ChJson *object)
@@ -293,7 +283,7 @@ check_finalizers(const ChResource *resource, const ChJson *old, const ChJson *ob
     for (gsize i = 0; i < ch_json_length(after); i++) {
         const char *finalizer = ch_json_as_string(ch_json_item(after, i));
 
-        if (finalizer != NULL && !list_has(before, finalizer))
+        if (finalizer != NULL && !ch_json_contains(before, finalizer))
             return refuse_one(resource,
                               ch_meta_name(old),
                               "FieldValueForbidden",

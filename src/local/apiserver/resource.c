@@ -260,13 +260,7 @@ pick_item(const ChJson *array, char *step)
                    ? ch_json_item(array, index)
                    : NULL;
     *value++ = '\0';
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        const ChJson *item = ch_json_item(array, i);
-
-        if (g_strcmp0(ch_json_string_at(item, step), value) == 0)
-            return item;
-    }
-    return NULL;
+    return ch_json_find(array, step, value);
 }
 
 const ChJson *

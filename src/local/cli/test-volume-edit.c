@@ -5,26 +5,7 @@
 #include <string.h>
 
 #include "lib/base/errors.h"
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
-
-static void
-assert_json(const ChJson *json, const char *expected)
-{
-    g_autoptr(ChJson) wanted = parse(expected);
-    g_autofree char *text = ch_json_print(json, NULL);
-
-    if (!ch_json_equal(json, wanted))
-        g_error("%s", text);
-}
+#include "lib/json/test-text.h"
 
 static void
 test_names(void)
@@ -53,7 +34,7 @@ test_names(void)
 static void
 test_there_and_back(void)
 {
-    g_autoptr(ChJson) vmi = parse("{\"spec\":{\"domain\":{\"devices\":{\"rng\":{}}}}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"spec\":{\"domain\":{\"devices\":{\"rng\":{}}}}}");
     g_autoptr(GError) error = NULL;
     g_autofree char *claim = NULL;
     const ChVolumeEdit edit = {"data", "vm-data", "virtio"};
@@ -77,7 +58,7 @@ static void
 test_what_cannot_be_detached(void)
 {
     g_autoptr(ChJson) vmi =
-        parse("{\"spec\":{\"volumes\":[{\"name\":\"seed\",\"emptyDisk\":{}}]}}");
+        parse_json("{\"spec\":{\"volumes\":[{\"name\":\"seed\",\"emptyDisk\":{}}]}}");
     g_autoptr(GError) error = NULL;
     g_autofree char *claim = NULL;
 

@@ -56,15 +56,7 @@ ch_vm_pod_uid(const ChJson *vmi)
 const ChJson *
 ch_vm_condition(const ChJson *vmi, const char *type)
 {
-    const ChJson *conditions = ch_json_at(vmi, "status", "conditions");
-
-    for (gsize i = 0; i < ch_json_length(conditions); i++) {
-        const ChJson *condition = ch_json_item(conditions, i);
-
-        if (g_strcmp0(ch_json_string_at(condition, "type"), type) == 0)
-            return condition;
-    }
-    return NULL;
+    return ch_json_find(ch_json_at(vmi, "status", "conditions"), "type", type);
 }
 
 bool

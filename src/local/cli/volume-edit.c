@@ -30,41 +30,19 @@ ch_volume_name_of_path(const char *path)
     return g_string_free(name, FALSE);
 }
 
-static ChJson *
-find_item(const ChJson *array, const char *name, gsize *out_index)
-{
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        ChJson *item = ch_json_item(array, i);
-
-        if (g_strcmp0(ch_json_string_at(item, "name"), name) != 0)
-            continue;
-        if (out_index != NULL)
-            *out_index = i;
-        return item;
-    }
-    return NULL;
-}
-
-static ChJson *
-ensure_array(ChJson *object, const char *key)
-{
-    if (!ch_json_is_array(ch_json_at(object, key)))
-        ch_json_set(object, key, ch_json_new_array());
-    return ch_json_at(object, key);
-}
-
 bool
 ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
 {
     ChJson *spec = ch_json_ensure_object(vmi, "spec");
     ChJson *devices = ch_json_ensure_object(ch_json_ensure_object(spec, "domain"), "devices");
-    ChJson *volumes = ensure_array(spec, "volumes");
-    ChJson *disks = ensure_array(devices, "disks");
+    ChJson *volumes = ch_json_ensure_array(spec, "volumes");
+    ChJson *disks = ch_json_ensure_array(devices, "disks");
     ChJson *volume;
     ChJson *claim;
     ChJson *disk;
 
-    if (find_item(volumes, edit->name, NULL) != NULL || find_item(disks, edit->name, NULL) != NULL)
+    if (ch_json_find(volumes, "name", edit->name) != NULL ||
+        ch_json_find(disks, "name", edit->name) != NULL)
         return ch_fail(error,
                        CH_ERROR_EXISTS,
                        "the VM has a volume '%s' already: choose another name by --name",
@@ -89,7 +67,7 @@ ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **e
     ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
     ChJson *disks = ch_json_at(vmi, "spec", "domain", "devices", "disks");
     gsize index = 0;
-    const ChJson *volume = find_item(volumes, name, &index);
+    const ChJson *volume = ch_json_find_index(volumes, "name", name, &index);
     const ChJson *claim = ch_json_at(volume, "persistentVolumeClaim");
 
     if (volume == NULL)
@@ -101,7 +79,7 @@ ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **e
                        name);
     *out_claim = g_strdup(ch_json_string_at(claim, "claimName"));
     ch_json_remove_item(volumes, index);
-    if (find_item(disks, name, &index) != NULL)
+    if (ch_json_find_index(disks, "name", name, &index) != NULL)
         ch_json_remove_item(disks, index);
     return true;
 }
@@ -109,7 +87,7 @@ ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **e
 const ChJson *
 ch_vmi_volume_status(const ChJson *vmi, const char *name)
 {
-    return find_item(ch_json_at(vmi, "status", "volumeStatus"), name, NULL);
+    return ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", name);
 }
 
 ChJson *

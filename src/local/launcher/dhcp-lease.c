@@ -8,9 +8,9 @@
 #include "local/launcher/cloud-init.h"
 
 #define DEFAULT_NETWORK "10.0.2.0/24"
-#define MAX_PREFIX      30               /* two addresses besides the network's own */
-#define MAX_LABEL       63               /* bytes between two dots of a name */
-#define BRIDGE_SERVER   "169.254.75.1%u" /* the index follows the 1 as text */
+#define MAX_PREFIX      30                /* two addresses besides the network's own */
+#define MAX_LABEL       63                /* bytes between two dots of a name */
+#define BRIDGE_SERVER   "169.254.75.1%zu" /* the index follows the 1 as text */
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
@@ -53,21 +53,6 @@ parse_network(const ChJson *object, ChIp *out_ip, uint8_t *out_prefix)
     return true;
 }
 
-static const ChJson *
-find_named(const ChJson *array, const char *name, guint *out_index)
-{
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        const ChJson *item = ch_json_item(array, i);
-
-        if (g_strcmp0(ch_json_string_at(item, "name"), name) != 0)
-            continue;
-        if (out_index != NULL)
-            *out_index = (guint)i;
-        return item;
-    }
-    return NULL;
-}
-
 /* --- the two bindings ------------------------------------------------------------------------- */
 
 static bool
@@ -77,7 +62,7 @@ fill_masquerade(const ChDhcpFacts *facts,
                 GError **error)
 {
     const ChJson *network =
-        find_named(ch_json_at(facts->vmi, "spec", "networks"), facts->interface, NULL);
+        ch_json_find(ch_json_at(facts->vmi, "spec", "networks"), "name", facts->interface);
     const char *cidr = ch_json_string_at(network, "pod", "vmNetworkCIDR");
     const char *mac = ch_json_string_at(interface, "macAddress");
     ChIp first;
@@ -122,7 +107,7 @@ drop_single_default_route(ChDhcpLease *lease)
 }
 
 static bool
-fill_bridge(const ChDhcpFacts *facts, guint index, ChDhcpLease *lease, GError **error)
+fill_bridge(const ChDhcpFacts *facts, gsize index, ChDhcpLease *lease, GError **error)
 {
     g_autoptr(ChJson) cache = NULL;
     g_autofree char *server = g_strdup_printf(BRIDGE_SERVER, index);
@@ -237,11 +222,12 @@ fill_names(const ChDhcpFacts *facts, ChDhcpLease *lease)
 bool
 ch_dhcp_lease_fill(const ChDhcpFacts *facts, ChDhcpLease *out_lease, GError **error)
 {
-    guint index = 0;
+    gsize index = 0;
     const ChJson *interface =
-        find_named(ch_json_at(facts->vmi, "spec", "domain", "devices", "interfaces"),
-                   facts->interface,
-                   &index);
+        ch_json_find_index(ch_json_at(facts->vmi, "spec", "domain", "devices", "interfaces"),
+                           "name",
+                           facts->interface,
+                           &index);
     ChDhcpLease lease = {.mtu = facts->mtu};
 
     fill_names(facts, &lease);

@@ -77,16 +77,10 @@ letters(gsize index)
 static const char *
 recorded_target(const ChJson *vmi, const char *volume)
 {
-    const ChJson *list = ch_json_at(vmi, "status", "volumeStatus");
+    const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", volume);
+    const char *target = ch_json_string_at(status, "target");
 
-    for (gsize i = 0; i < ch_json_length(list); i++) {
-        const ChJson *status = ch_json_item(list, i);
-        const char *target = ch_json_string_at(status, "target");
-
-        if (g_strcmp0(ch_json_string_at(status, "name"), volume) == 0)
-            return target == NULL || *target == '\0' ? NULL : target;
-    }
-    return NULL;
+    return target == NULL || *target == '\0' ? NULL : target;
 }
 
 static bool

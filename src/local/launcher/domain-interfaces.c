@@ -32,17 +32,6 @@ find_facts(const ChDomainInput *input, const char *name)
     return NULL;
 }
 
-static bool
-has_network(const ChJson *vmi, const char *name)
-{
-    const ChJson *networks = ch_json_at(vmi, "spec", "networks");
-
-    for (gsize i = 0; i < ch_json_length(networks); i++)
-        if (g_strcmp0(ch_json_string_at(ch_json_item(networks, i), "name"), name) == 0)
-            return true;
-    return false;
-}
-
 /* "0000:02:01.0", as the VMI writes it. */
 static bool
 add_pci_address(xmlNode *node, const char *text, GError **error)
@@ -127,7 +116,8 @@ ch_domain_build_interfaces(ChDomainBuild *build, xmlNode *devices, GError **erro
 
         if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
             continue;
-        if (name == NULL || !has_network(build->input->vmi, name))
+        if (name == NULL ||
+            ch_json_find(ch_json_at(build->input->vmi, "spec", "networks"), "name", name) == NULL)
             return ch_fail(
                 error, CH_ERROR_NOT_FOUND, "failed to find network %s", name == NULL ? "" : name);
         if (g_strcmp0(find_attachment(build->input->options, name), "tap") != 0)

@@ -337,15 +337,10 @@ ch_manager_reset(ChManager *manager, const ChManagerRequest *request, GError **e
 static bool
 is_agent_connected(const ChJson *vmi)
 {
-    const ChJson *conditions = ch_json_at(vmi, "status", "conditions");
+    const ChJson *condition =
+        ch_json_find(ch_json_at(vmi, "status", "conditions"), "type", "AgentConnected");
 
-    for (gsize i = 0; i < ch_json_length(conditions); i++) {
-        const ChJson *condition = ch_json_item(conditions, i);
-
-        if (g_strcmp0(ch_json_string_at(condition, "type"), "AgentConnected") == 0)
-            return g_strcmp0(ch_json_string_at(condition, "status"), "True") == 0;
-    }
-    return false;
+    return g_strcmp0(ch_json_string_at(condition, "status"), "True") == 0;
 }
 
 bool

@@ -38,26 +38,12 @@ read_mtu(const char *link)
     return (guint)mtu;
 }
 
-static const ChJson *
-find_network(const ChJson *vmi, const char *name)
-{
-    const ChJson *networks = ch_json_at(vmi, "spec", "networks");
-
-    for (gsize i = 0; i < ch_json_length(networks); i++) {
-        const ChJson *network = ch_json_item(networks, i);
-
-        if (g_strcmp0(ch_json_string_at(network, "name"), name) == 0)
-            return network;
-    }
-    return NULL;
-}
-
 /* The pod's links of this interface: its NIC, and what the agent made for it. Returns: false: its
  * network is of a kind that has none */
 static bool
 name_links(const ChJson *vmi, const char *interface, ChLinkNames *out_names)
 {
-    const ChJson *network = find_network(vmi, interface);
+    const ChJson *network = ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", interface);
     const bool is_primary = ch_json_is_object(ch_json_at(network, "pod"));
 
     *out_names = (ChLinkNames){0};
@@ -135,13 +121,7 @@ is_bridge(const ChJson *vmi, const char *name)
 {
     const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
 
-    for (gsize i = 0; i < ch_json_length(interfaces); i++) {
-        const ChJson *interface = ch_json_item(interfaces, i);
-
-        if (g_strcmp0(ch_json_string_at(interface, "name"), name) == 0)
-            return ch_json_has(interface, "bridge");
-    }
-    return false;
+    return ch_json_has(ch_json_find(interfaces, "name", name), "bridge");
 }
 
 /* Whether @link has the IPv4 address @ip. */

@@ -24,20 +24,6 @@ static const Kind kinds[CH_VOLUME_N] = {
 };
 /* clang-format on */
 
-static const ChJson *
-find_status(const ChJson *vmi, const char *name)
-{
-    const ChJson *list = ch_json_at(vmi, "status", "volumeStatus");
-
-    for (gsize i = 0; i < ch_json_length(list); i++) {
-        const ChJson *status = ch_json_item(list, i);
-
-        if (g_strcmp0(ch_json_string_at(status, "name"), name) == 0)
-            return status;
-    }
-    return NULL;
-}
-
 /* A claim that comes and goes. Others are given to a VM by what this launcher's pod has not. */
 static bool
 is_pluggable(const ChJson *volume)
@@ -49,7 +35,8 @@ bool
 ch_volume_is_there(const ChJson *vmi, const char *name)
 {
     const ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
-    const char *phase = ch_json_string_at(find_status(vmi, name), "phase");
+    const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", name);
+    const char *phase = ch_json_string_at(status, "phase");
 
     for (gsize i = 0; i < ch_json_length(volumes); i++) {
         const ChJson *volume = ch_json_item(volumes, i);
@@ -63,8 +50,9 @@ ch_volume_is_there(const ChJson *vmi, const char *name)
 static void
 take_pluggable(const ChJson *vmi, const ChJson *volume, ChVolume *out_volume)
 {
-    const char *mode = ch_json_string_at(
-        find_status(vmi, out_volume->name), "persistentVolumeClaimInfo", "volumeMode");
+    const ChJson *status =
+        ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", out_volume->name);
+    const char *mode = ch_json_string_at(status, "persistentVolumeClaimInfo", "volumeMode");
 
     out_volume->kind =
         g_strcmp0(mode, "Block") == 0 ? CH_VOLUME_PLUGGED_BLOCK : CH_VOLUME_PLUGGED_FILE;

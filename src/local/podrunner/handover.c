@@ -7,39 +7,16 @@
 #include "local/podrunner/pod-layout.h"
 #include "local/podrunner/vmi-defaults.h"
 
-static ChJson *
-ensure_array(ChJson *object, const char *key)
-{
-    if (!ch_json_is_array(ch_json_at(object, key)))
-        ch_json_set(object, key, ch_json_new_array());
-    return ch_json_at(object, key);
-}
-
-static ChJson *
-find_item(ChJson *array, const char *key, const char *value, gsize *out_index)
-{
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        ChJson *item = ch_json_item(array, i);
-
-        if (g_strcmp0(ch_json_string_at(item, key), value) == 0) {
-            if (out_index != NULL)
-                *out_index = i;
-            return item;
-        }
-    }
-    return NULL;
-}
-
 void
 ch_vmi_set_phase(ChJson *vmi, const char *phase, int64_t wall_us)
 {
     ChJson *status = ch_json_ensure_object(vmi, "status");
-    ChJson *stamps = ensure_array(status, "phaseTransitionTimestamps");
+    ChJson *stamps = ch_json_ensure_array(status, "phaseTransitionTimestamps");
     g_autofree char *now = ch_time_format(wall_us);
 
     ch_json_set_string(status, "phase", phase);
     (void)ch_json_ensure_object(status, "guestOSInfo");
-    if (find_item(stamps, "phase", phase, NULL) != NULL)
+    if (ch_json_find(stamps, "phase", phase) != NULL)
         return;
     ChJson *stamp = ch_json_new_object();
     ch_json_set_string(stamp, "phase", phase);
@@ -73,8 +50,8 @@ typedef struct {
 static bool
 set_condition(ChJson *vmi, const Condition *wanted, int64_t wall_us)
 {
-    ChJson *conditions = ensure_array(ch_json_ensure_object(vmi, "status"), "conditions");
-    ChJson *condition = find_item(conditions, "type", wanted->type, NULL);
+    ChJson *conditions = ch_json_ensure_array(ch_json_ensure_object(vmi, "status"), "conditions");
+    ChJson *condition = ch_json_find(conditions, "type", wanted->type);
     g_autofree char *now = ch_time_format(wall_us);
     const bool is_same_status =
         condition != NULL && g_strcmp0(ch_json_string_at(condition, "status"), wanted->status) == 0;
@@ -127,7 +104,7 @@ ch_vmi_clear_failure(ChJson *vmi)
     ChJson *conditions = ch_json_at(vmi, "status", "conditions");
     gsize index = 0;
 
-    if (find_item(conditions, "type", "Synchronized", &index) != NULL)
+    if (ch_json_find_index(conditions, "type", "Synchronized", &index) != NULL)
         ch_json_remove_item(conditions, index);
 }
 

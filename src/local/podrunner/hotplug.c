@@ -16,35 +16,23 @@ ch_hotplug_is_hotpluggable(const ChJson *volume)
            ch_json_string_at(volume, "name") != NULL;
 }
 
-static ChJson *
-find_item(const ChJson *array, const char *key, const char *value)
-{
-    for (gsize i = 0; value != NULL && i < ch_json_length(array); i++) {
-        ChJson *item = ch_json_item(array, i);
-
-        if (g_strcmp0(ch_json_string_at(item, key), value) == 0)
-            return item;
-    }
-    return NULL;
-}
-
 ChJson *
 ch_hotplug_find(const ChJson *attachments, const char *volume)
 {
-    return find_item(attachments, "volume", volume);
+    return ch_json_find(attachments, "volume", volume);
 }
 
 bool
 ch_hotplug_is_wanted(const ChJson *vmi, const char *volume)
 {
     return ch_hotplug_is_hotpluggable(
-        find_item(ch_json_at(vmi, "spec", "volumes"), "name", volume));
+        ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", volume));
 }
 
 bool
 ch_hotplug_may_go(const ChJson *vmi, const char *volume)
 {
-    const ChJson *status = find_item(ch_json_at(vmi, "status", "volumeStatus"), "name", volume);
+    const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", volume);
     const char *phase = ch_json_string_at(status, "phase");
 
     return !ch_hotplug_is_wanted(vmi, volume) && g_strcmp0(phase, "Ready") != 0 &&
@@ -161,14 +149,15 @@ ch_hotplug_set_status(ChJson *vmi, const ChJson *attachments, const ChJson *clai
         const char *name = ch_json_string_at(volume, "name");
 
         if (name != NULL)
-            g_ptr_array_add(items,
-                            new_status(volume, find_item(old, "name", name), attachments, claims));
+            g_ptr_array_add(
+                items, new_status(volume, ch_json_find(old, "name", name), attachments, claims));
     }
     for (gsize i = 0; i < ch_json_length(old); i++) {
         const ChJson *item = ch_json_item(old, i);
         const char *name = ch_json_string_at(item, "name");
 
-        if (find_item(volumes, "name", name) == NULL && ch_hotplug_find(attachments, name) != NULL)
+        if (ch_json_find(volumes, "name", name) == NULL &&
+            ch_hotplug_find(attachments, name) != NULL)
             g_ptr_array_add(items, ch_json_dup(item));
     }
     g_ptr_array_sort(items, compare_names);

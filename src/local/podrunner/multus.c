@@ -13,20 +13,6 @@
 
 /* --- what the VMI asks for -------------------------------------------------------------------- */
 
-static const ChJson *
-find_interface(const ChJson *vmi, const char *name)
-{
-    const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
-
-    for (gsize i = 0; i < ch_json_length(interfaces); i++) {
-        const ChJson *interface = ch_json_item(interfaces, i);
-
-        if (g_strcmp0(ch_json_string_at(interface, "name"), name) == 0)
-            return interface;
-    }
-    return NULL;
-}
-
 bool
 ch_multus_parse_name(const char *text,
                      const char *namespace_,
@@ -75,11 +61,13 @@ ChJson *
 ch_multus_attachments(const ChJson *vmi)
 {
     const ChJson *networks = ch_json_at(vmi, "spec", "networks");
+    const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
     ChJson *attachments = ch_json_new_array();
 
     for (gsize i = 0; i < ch_json_length(networks); i++) {
         const ChJson *network = ch_json_item(networks, i);
-        const ChJson *interface = find_interface(vmi, ch_json_string_at(network, "name"));
+        const ChJson *interface =
+            ch_json_find(interfaces, "name", ch_json_string_at(network, "name"));
         ChJson *attachment;
 
         if (!ch_json_is_object(ch_json_at(network, "multus")) || interface == NULL ||

@@ -3,6 +3,7 @@
 #include "local/podrunner/handover.h"
 
 #include "lib/base/time.h"
+#include "lib/json/test-text.h"
 #include "local/podrunner/vmi-defaults.h"
 
 #define T0_TEXT "2026-11-29T00:00:00Z"
@@ -14,16 +15,6 @@ t0(void)
 
     g_assert_true(ch_time_parse(T0_TEXT, &wall_us, NULL));
     return wall_us;
-}
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
 }
 
 /* What a person writes; the rest is admission's and ours. */
@@ -53,7 +44,7 @@ static ChJson *
 start(void)
 {
     g_autoptr(GError) error = NULL;
-    ChJson *vmi = parse(written);
+    ChJson *vmi = parse_json(written);
     const ChHandover handover = {
         "node01", "aaaabbbb-0000-4000-8000-000000000001", "registry/virt-launcher:v1.9.0"};
 
@@ -72,7 +63,7 @@ static void
 test_hand_over(void)
 {
     g_autoptr(ChJson) vmi = start();
-    g_autoptr(ChJson) expected = parse(handed_over_status);
+    g_autoptr(ChJson) expected = parse_json(handed_over_status);
     g_autofree char *text = ch_json_print_pretty(ch_json_at(vmi, "status"));
 
     g_test_message("%s", text);
@@ -103,7 +94,7 @@ test_recorded_hand_over(void)
         return;
     }
     vmi = start();
-    recorded = parse(text);
+    recorded = parse_json(text);
     ch_json_remove(ch_json_at(vmi, "spec", "domain"), "features");
     g_assert_true(ch_json_equal(vmi, recorded));
 }
@@ -111,7 +102,7 @@ test_recorded_hand_over(void)
 static void
 test_phase_is_stamped_once(void)
 {
-    g_autoptr(ChJson) vmi = parse("{\"metadata\":{\"name\":\"vm\"}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"metadata\":{\"name\":\"vm\"}}");
 
     ch_vmi_set_phase(vmi, "Pending", t0());
     ch_vmi_set_phase(vmi, "Pending", t0() + CH_SECOND_US);
@@ -133,7 +124,7 @@ static void
 test_ready(gconstpointer data)
 {
     const struct ReadyCase *c = data;
-    g_autoptr(ChJson) vmi = parse("{\"metadata\":{\"name\":\"vm\"}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"metadata\":{\"name\":\"vm\"}}");
     const ChJson *condition;
 
     ch_vmi_set_phase(vmi, c->phase, t0());
@@ -147,7 +138,7 @@ test_ready(gconstpointer data)
 static void
 test_failure_comes_and_goes(void)
 {
-    g_autoptr(ChJson) vmi = parse("{\"metadata\":{\"name\":\"vm\"}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"metadata\":{\"name\":\"vm\"}}");
 
     g_assert_true(ch_vmi_set_failure(vmi, "ErrImagePull", "no such image", t0()));
     g_assert_false(ch_vmi_set_failure(vmi, "ErrImagePull", "no such image", t0() + CH_SECOND_US));
@@ -161,7 +152,7 @@ static void
 test_only_our_finalizer_goes(void)
 {
     g_autoptr(ChJson) vmi =
-        parse("{\"metadata\":{\"finalizers\":[\"a/b\",\"" CH_VMI_FINALIZER "\",\"c/d\"]}}");
+        parse_json("{\"metadata\":{\"finalizers\":[\"a/b\",\"" CH_VMI_FINALIZER "\",\"c/d\"]}}");
 
     ch_vmi_remove_finalizer(vmi);
     g_assert_false(ch_vmi_has_finalizer(vmi));
@@ -172,11 +163,11 @@ static void
 test_qos_class(void)
 {
     g_autoptr(ChJson) burstable =
-        parse("{\"spec\":{\"domain\":{\"resources\":{\"requests\":{\"memory\":\"1Gi\"},"
-              "\"limits\":{\"memory\":\"1024Mi\"}}}}}");
+        parse_json("{\"spec\":{\"domain\":{\"resources\":{\"requests\":{\"memory\":\"1Gi\"},"
+                   "\"limits\":{\"memory\":\"1024Mi\"}}}}}");
     g_autoptr(ChJson) guaranteed =
-        parse("{\"spec\":{\"domain\":{\"resources\":{\"requests\":{\"memory\":\"1Gi\","
-              "\"cpu\":\"1\"},\"limits\":{\"memory\":\"1024Mi\",\"cpu\":\"1000m\"}}}}}");
+        parse_json("{\"spec\":{\"domain\":{\"resources\":{\"requests\":{\"memory\":\"1Gi\","
+                   "\"cpu\":\"1\"},\"limits\":{\"memory\":\"1024Mi\",\"cpu\":\"1000m\"}}}}}");
 
     g_assert_cmpstr(ch_vmi_qos_class(burstable), ==, "Burstable");
     g_assert_cmpstr(ch_vmi_qos_class(guaranteed), ==, "Guaranteed");

@@ -3,26 +3,7 @@
 #include "local/podrunner/hotplug.h"
 
 #include "lib/base/errors.h"
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
-
-static void
-assert_json(const ChJson *json, const char *expected)
-{
-    g_autoptr(ChJson) wanted = parse(expected);
-    g_autofree char *text = ch_json_print(json, NULL);
-
-    if (!ch_json_equal(json, wanted))
-        g_error("%s", text);
-}
+#include "lib/json/test-text.h"
 
 #define PLUGGED(name)                                                                              \
     "{\"name\":\"" name "\",\"persistentVolumeClaim\":{\"claimName\":\"c-" name                    \
@@ -67,9 +48,9 @@ static void
 test_phases(gconstpointer data)
 {
     const struct PhaseCase *c = data;
-    g_autoptr(ChJson) vmi = parse(c->vmi);
-    g_autoptr(ChJson) attachments = parse(c->attachments);
-    g_autoptr(ChJson) claims = parse(c->claims);
+    g_autoptr(ChJson) vmi = parse_json(c->vmi);
+    g_autoptr(ChJson) attachments = parse_json(c->attachments);
+    g_autoptr(ChJson) claims = parse_json(c->claims);
     const ChJson *status;
 
     (void)ch_hotplug_set_status(vmi, attachments, claims);
@@ -85,13 +66,14 @@ test_phases(gconstpointer data)
 static void
 test_list(void)
 {
-    g_autoptr(ChJson) vmi = parse(VMI(PLUGGED("v") "," SEED,
-                                      "\"volumeStatus\":[{\"name\":\"gone\",\"phase\":\"Ready\"},"
-                                      "{\"name\":\"seed\",\"target\":\"vda\",\"x\":1},"
-                                      "{\"name\":\"held\",\"phase\":\"UnMountedFromPod\"}]"));
-    g_autoptr(ChJson) attachments =
-        parse("[{\"volume\":\"held\",\"podName\":\"hp-2\",\"podUID\":\"u-2\",\"ready\":true}]");
-    g_autoptr(ChJson) claims = parse(CLAIM);
+    g_autoptr(ChJson) vmi =
+        parse_json(VMI(PLUGGED("v") "," SEED,
+                       "\"volumeStatus\":[{\"name\":\"gone\",\"phase\":\"Ready\"},"
+                       "{\"name\":\"seed\",\"target\":\"vda\",\"x\":1},"
+                       "{\"name\":\"held\",\"phase\":\"UnMountedFromPod\"}]"));
+    g_autoptr(ChJson) attachments = parse_json(
+        "[{\"volume\":\"held\",\"podName\":\"hp-2\",\"podUID\":\"u-2\",\"ready\":true}]");
+    g_autoptr(ChJson) claims = parse_json(CLAIM);
 
     g_assert_true(ch_hotplug_set_status(vmi, attachments, claims));
     assert_json(
@@ -105,7 +87,7 @@ test_list(void)
 static void
 test_vm_without_volumes(void)
 {
-    g_autoptr(ChJson) vmi = parse("{\"spec\":{},\"status\":{}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"spec\":{},\"status\":{}}");
     g_autoptr(ChJson) none = ch_json_new_array();
 
     g_assert_false(ch_hotplug_set_status(vmi, none, NULL));
@@ -129,7 +111,7 @@ static void
 test_who_may_go(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(goes); i++) {
-        g_autoptr(ChJson) vmi = parse(goes[i].vmi);
+        g_autoptr(ChJson) vmi = parse_json(goes[i].vmi);
 
         g_assert_cmpint(ch_hotplug_may_go(vmi, "v"), ==, goes[i].may_go);
     }
@@ -145,11 +127,11 @@ test_hotpluggable(void)
         "{\"name\":\"v\",\"persistentVolumeClaim\":{\"hotpluggable\":true}}",
         "{\"persistentVolumeClaim\":{\"claimName\":\"c\",\"hotpluggable\":true}}",
     };
-    g_autoptr(ChJson) yes = parse(PLUGGED("v"));
+    g_autoptr(ChJson) yes = parse_json(PLUGGED("v"));
 
     g_assert_true(ch_hotplug_is_hotpluggable(yes));
     for (gsize i = 0; i < G_N_ELEMENTS(no); i++) {
-        g_autoptr(ChJson) volume = parse(no[i]);
+        g_autoptr(ChJson) volume = parse_json(no[i]);
 
         g_assert_false(ch_hotplug_is_hotpluggable(volume));
     }
@@ -169,8 +151,8 @@ test_claims(void)
         "{\"metadata\":{\"name\":\"c\",\"uid\":\"../x\",\"annotations\":{\"chandler.dev/path\":\"/"
         "x\"}}}",
     };
-    g_autoptr(ChJson) file = parse(ANNOTATED("/srv/disk.img", ""));
-    g_autoptr(ChJson) block = parse(ANNOTATED("/dev/sdb", "\"volumeMode\":\"Block\""));
+    g_autoptr(ChJson) file = parse_json(ANNOTATED("/srv/disk.img", ""));
+    g_autoptr(ChJson) block = parse_json(ANNOTATED("/dev/sdb", "\"volumeMode\":\"Block\""));
     ChClaim claim = {0};
 
     g_assert_true(ch_claim_read(file, &claim, NULL));
@@ -180,7 +162,7 @@ test_claims(void)
     g_assert_true(claim.is_block);
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(ChJson) json = parse(bad[i]);
+        g_autoptr(ChJson) json = parse_json(bad[i]);
 
         g_assert_false(ch_claim_read(json, &claim, &error));
         g_assert_error(error, CH_ERROR, CH_ERROR_INVALID);
@@ -193,9 +175,9 @@ test_claims(void)
 static void
 test_pod(void)
 {
-    g_autoptr(ChJson) launcher = parse(
+    g_autoptr(ChJson) launcher = parse_json(
         "{\"metadata\":{\"name\":\"virt-launcher-vm\",\"namespace\":\"lab\",\"uid\":\"u-l\"}}");
-    g_autoptr(ChJson) claim = parse(ANNOTATED("/dev/sdb", "\"volumeMode\":\"Block\""));
+    g_autoptr(ChJson) claim = parse_json(ANNOTATED("/dev/sdb", "\"volumeMode\":\"Block\""));
     g_autoptr(ChJson) pod = ch_hotplug_pod_new(launcher, claim, "hp-volume-1", "v", "node01", "i");
     const ChJson *owner = ch_json_item(ch_json_at(pod, "metadata", "ownerReferences"), 0);
     const ChJson *container = ch_json_item(ch_json_at(pod, "spec", "containers"), 0);

@@ -5,26 +5,7 @@
 #include <string.h>
 
 #include "lib/base/errors.h"
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *json = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return json;
-}
-
-static void
-assert_json(const ChJson *json, const char *expected)
-{
-    g_autoptr(ChJson) wanted = parse(expected);
-    g_autofree char *text = ch_json_print(json, NULL);
-
-    if (!ch_json_equal(json, wanted))
-        g_error("%s", text);
-}
+#include "lib/json/test-text.h"
 
 static const char vmi_text[] =
     "{\"metadata\":{\"name\":\"vm\",\"namespace\":\"lab\"},\"spec\":{\"domain\":{\"devices\":"
@@ -40,7 +21,7 @@ static const char vmi_text[] =
 static void
 test_attachments(void)
 {
-    g_autoptr(ChJson) vmi = parse(vmi_text);
+    g_autoptr(ChJson) vmi = parse_json(vmi_text);
     g_autoptr(ChJson) attachments = ch_multus_attachments(vmi);
     g_autofree char *text = ch_multus_networks_text(attachments);
     g_autoptr(ChJson) none = ch_json_new_array();
@@ -77,7 +58,7 @@ test_names(void)
 static ChJson *
 definition(const char *config)
 {
-    ChJson *json = parse("{\"metadata\":{\"name\":\"net-b\"},\"spec\":{}}");
+    ChJson *json = parse_json("{\"metadata\":{\"name\":\"net-b\"},\"spec\":{}}");
 
     ch_json_set_string(ch_json_at(json, "spec"), "config", config);
     return json;
@@ -121,7 +102,7 @@ test_definitions(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(ChJson) attachment = parse("{\"definition\":\"lab/net-b\"}");
+        g_autoptr(ChJson) attachment = parse_json("{\"definition\":\"lab/net-b\"}");
         g_autoptr(ChJson) json = definition(configs[i].config);
         const bool is_fine = ch_multus_set_plugins(attachment, json, "/s/leases", &error);
 
@@ -140,7 +121,7 @@ test_definitions(void)
 static void
 test_config_too_large(void)
 {
-    g_autoptr(ChJson) attachment = parse("{\"definition\":\"lab/net-b\"}");
+    g_autoptr(ChJson) attachment = parse_json("{\"definition\":\"lab/net-b\"}");
     g_autofree char *spaces = g_strnfill(CH_MULTUS_MAX_CONFIG_BYTES, ' ');
     g_autofree char *text = g_strconcat("{\"type\":\"bridge\"", spaces, "}", NULL);
     g_autoptr(ChJson) json = definition(text);
@@ -151,8 +132,8 @@ test_config_too_large(void)
 static void
 test_previous_result_is_told(void)
 {
-    g_autoptr(ChJson) attachment = parse("{\"plugins\":[{\"type\":\"a\"},{\"type\":\"b\"}]}");
-    g_autoptr(ChJson) previous = parse("{\"ips\":[]}");
+    g_autoptr(ChJson) attachment = parse_json("{\"plugins\":[{\"type\":\"a\"},{\"type\":\"b\"}]}");
+    g_autoptr(ChJson) previous = parse_json("{\"ips\":[]}");
     g_autofree char *first = ch_multus_config(attachment, 0, NULL);
     g_autofree char *second = ch_multus_config(attachment, 1, previous);
 
@@ -164,13 +145,13 @@ static void
 test_status_annotation(void)
 {
     g_autoptr(ChJson) result =
-        parse("{\"interfaces\":[{\"name\":\"chandler0\",\"mac\":\"m0\"},"
-              "{\"name\":\"eth0\",\"mac\":\"m1\",\"sandbox\":\"/proc/1/ns/net\"}],"
-              "\"ips\":[{\"address\":\"10.213.0.2/20\"},{\"address\":\"fd00::2/64\"}]}");
-    g_autoptr(ChJson) attachments =
-        parse("[{\"network\":\"blue\",\"definition\":\"lab/net-b\",\"link\":\"pod16477688c0e\","
-              "\"result\":{\"interfaces\":[{\"name\":\"pod16477688c0e\",\"mac\":\"host\"},"
-              "{\"name\":\"pod16477688c0e\",\"mac\":\"m2\",\"sandbox\":\"/n\"}]}}]");
+        parse_json("{\"interfaces\":[{\"name\":\"chandler0\",\"mac\":\"m0\"},"
+                   "{\"name\":\"eth0\",\"mac\":\"m1\",\"sandbox\":\"/proc/1/ns/net\"}],"
+                   "\"ips\":[{\"address\":\"10.213.0.2/20\"},{\"address\":\"fd00::2/64\"}]}");
+    g_autoptr(ChJson) attachments = parse_json(
+        "[{\"network\":\"blue\",\"definition\":\"lab/net-b\",\"link\":\"pod16477688c0e\","
+        "\"result\":{\"interfaces\":[{\"name\":\"pod16477688c0e\",\"mac\":\"host\"},"
+        "{\"name\":\"pod16477688c0e\",\"mac\":\"m2\",\"sandbox\":\"/n\"}]}}]");
     g_autofree char *both =
         ch_multus_status_text(&(ChMultusPodNetwork){"chandler0", result}, attachments);
     g_autofree char *one = ch_multus_status_text(&(ChMultusPodNetwork){NULL, NULL}, attachments);
@@ -189,7 +170,7 @@ test_status_annotation(void)
 static void
 test_interfaces_of_the_vmi(void)
 {
-    g_autoptr(ChJson) vmi = parse(vmi_text);
+    g_autoptr(ChJson) vmi = parse_json(vmi_text);
     g_autoptr(ChJson) attachments = ch_multus_attachments(vmi);
     g_autoptr(ChJson) none = ch_json_new_array();
 

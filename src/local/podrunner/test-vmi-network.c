@@ -3,21 +3,12 @@
 #include "local/podrunner/vmi-network.h"
 
 #include "lib/base/errors.h"
+#include "lib/json/test-text.h"
 #include "local/podrunner/multus.h"
 
 #define POD        "\"networks\":[{\"name\":\"default\",\"pod\":{}}]"
 #define SPEC(i, n) "{\"spec\":{\"domain\":{\"devices\":{\"interfaces\":[" i "]}}," n "}}"
 #define BRIDGE     SPEC("{\"name\":\"default\",\"bridge\":{}}", POD)
-
-static ChJson *
-parse(const char *text)
-{
-    g_autoptr(GError) error = NULL;
-    ChJson *vmi = ch_json_parse(text, -1, &error);
-
-    g_assert_no_error(error);
-    return vmi;
-}
 
 static const struct DefaultCase {
     const char *text;
@@ -35,7 +26,7 @@ static void
 test_who_gets_the_default(void)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(defaults); i++) {
-        g_autoptr(ChJson) vmi = parse(defaults[i].text);
+        g_autoptr(ChJson) vmi = parse_json(defaults[i].text);
 
         g_assert_cmpint(ch_vmi_wants_default_network(vmi), ==, defaults[i].wants);
     }
@@ -47,13 +38,13 @@ test_default(void)
     static const char *const bindings[][2] = {
         {NULL, "bridge"}, {"", "bridge"}, {"bridge", "bridge"}, {"masquerade", "masquerade"}};
     g_autoptr(GError) error = NULL;
-    g_autoptr(ChJson) other = parse("{}");
+    g_autoptr(ChJson) other = parse_json("{}");
 
     for (gsize i = 0; i < G_N_ELEMENTS(bindings); i++) {
-        g_autoptr(ChJson) vmi = parse("{}");
+        g_autoptr(ChJson) vmi = parse_json("{}");
         g_autofree char *text =
             g_strdup_printf(SPEC("{\"name\":\"default\",\"%s\":{}}", POD), bindings[i][1]);
-        g_autoptr(ChJson) expected = parse(text);
+        g_autoptr(ChJson) expected = parse_json(text);
 
         g_assert_true(ch_vmi_add_default_network(vmi, bindings[i][0], NULL));
         g_assert_true(ch_json_equal(vmi, expected));
@@ -85,7 +76,7 @@ test_what_cannot_be_had(void)
 
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(ChJson) vmi = parse(texts[i]);
+        g_autoptr(ChJson) vmi = parse_json(texts[i]);
 
         g_assert_false(ch_vmi_check_networks(vmi, &error));
         g_assert_error(error, CH_ERROR, CH_ERROR_INVALID);
@@ -96,8 +87,8 @@ static void
 test_secondary_network(void)
 {
     g_autoptr(ChJson) vmi =
-        parse(SPEC("{\"name\":\"a\",\"bridge\":{}}",
-                   "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"lab/x\"}}]"));
+        parse_json(SPEC("{\"name\":\"a\",\"bridge\":{}}",
+                        "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"lab/x\"}}]"));
     g_autoptr(GError) error = NULL;
 
     g_assert_true(ch_vmi_check_networks(vmi, &error));
@@ -108,7 +99,7 @@ test_secondary_network(void)
 static void
 test_too_many_secondary_networks(void)
 {
-    g_autoptr(ChJson) vmi = parse("{\"spec\":{\"networks\":[]}}");
+    g_autoptr(ChJson) vmi = parse_json("{\"spec\":{\"networks\":[]}}");
     ChJson *networks = ch_json_at(vmi, "spec", "networks");
 
     for (guint i = 0; i <= CH_MULTUS_MAX_NETWORKS; i++) {
@@ -116,7 +107,7 @@ test_too_many_secondary_networks(void)
             g_strdup_printf("{\"name\":\"n%u\",\"multus\":{\"networkName\":\"x\"}}", i);
 
         g_assert_cmpint(ch_vmi_check_networks(vmi, NULL), ==, true);
-        ch_json_append(networks, parse(text));
+        ch_json_append(networks, parse_json(text));
     }
     g_assert_false(ch_vmi_check_networks(vmi, NULL));
 }
@@ -125,7 +116,7 @@ static void
 test_absent_interface_needs_no_network(void)
 {
     g_autoptr(ChJson) vmi =
-        parse(SPEC("{\"name\":\"default\",\"bridge\":{},\"state\":\"absent\"}", POD));
+        parse_json(SPEC("{\"name\":\"default\",\"bridge\":{},\"state\":\"absent\"}", POD));
 
     g_assert_false(ch_vmi_has_pod_network(vmi));
 }
@@ -133,7 +124,7 @@ test_absent_interface_needs_no_network(void)
 static ChJson *
 with_ports(const char *text, const char *annotation)
 {
-    ChJson *vmi = parse(text);
+    ChJson *vmi = parse_json(text);
 
     ch_json_set_string(ch_json_ensure_object(ch_json_ensure_object(vmi, "metadata"), "annotations"),
                        CH_HOST_PORTS_ANNOTATION,
@@ -144,7 +135,7 @@ with_ports(const char *text, const char *annotation)
 static void
 test_host_ports(void)
 {
-    g_autoptr(ChJson) none = parse(BRIDGE);
+    g_autoptr(ChJson) none = parse_json(BRIDGE);
     g_autoptr(ChJson) two = with_ports(BRIDGE, " 8080:80,, 53:5353/UDP ");
     g_autoptr(GArray) no_ports = ch_vmi_host_ports(none, NULL);
     g_autoptr(GArray) ports = ch_vmi_host_ports(two, NULL);

@@ -22,37 +22,16 @@ default_int(ChJson *object, const char *key, int64_t value)
         ch_json_set_int(object, key, value);
 }
 
-static ChJson *
-ensure_array(ChJson *object, const char *key)
-{
-    ChJson *array = ch_json_at(object, key);
-
-    if (ch_json_is_array(array))
-        return array;
-    ch_json_set(object, key, ch_json_new_array());
-    return ch_json_at(object, key);
-}
-
-static bool
-has_string(const ChJson *array, const char *text)
-{
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        if (g_strcmp0(ch_json_as_string(ch_json_item(array, i)), text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void
 set_metadata(ChJson *vmi)
 {
     ChJson *metadata = ch_json_ensure_object(vmi, "metadata");
     ChJson *annotations = ch_json_ensure_object(metadata, "annotations");
-    ChJson *finalizers = ensure_array(metadata, "finalizers");
+    ChJson *finalizers = ch_json_ensure_array(metadata, "finalizers");
 
     default_string(annotations, "kubevirt.io/latest-observed-api-version", "v1");
     default_string(annotations, "kubevirt.io/storage-observed-api-version", "v1");
-    if (!has_string(finalizers, CH_VMI_FINALIZER))
+    if (!ch_json_contains(finalizers, CH_VMI_FINALIZER))
         ch_json_append(finalizers, ch_json_new_string(CH_VMI_FINALIZER));
 }
 
@@ -108,7 +87,7 @@ set_disks(ChJson *spec, ChJson *devices, const char *architecture)
 {
     const ChJson *volumes = ch_json_at(spec, "volumes");
     const char *bus = g_str_equal(architecture, "amd64") ? "sata" : "virtio";
-    ChJson *disks = ensure_array(devices, "disks");
+    ChJson *disks = ch_json_ensure_array(devices, "disks");
 
     for (gsize i = 0; i < ch_json_length(volumes); i++) {
         const char *name = ch_json_string_at(ch_json_item(volumes, i), "name");
@@ -150,7 +129,7 @@ ch_vmi_set_defaults(ChJson *vmi,
     default_string(ch_json_ensure_object(domain, "machine"), "type", "q35");
     default_string(ch_json_ensure_object(domain, "firmware"), "uuid", firmware_uuid);
     set_disks(spec, devices, ch_json_string_at(spec, "architecture"));
-    (void)ensure_array(devices, "interfaces");
-    (void)ensure_array(spec, "networks");
+    (void)ch_json_ensure_array(devices, "interfaces");
+    (void)ch_json_ensure_array(spec, "networks");
     return set_memory(domain, error);
 }

@@ -95,21 +95,11 @@ ch_image_held_path(const ChImageNeed *need, const char *file)
                                                : g_build_filename("/", need->wanted, NULL);
 }
 
-static bool
-has_text(const ChJson *array, const char *text)
-{
-    for (gsize i = 0; i < ch_json_length(array); i++) {
-        if (g_strcmp0(ch_json_as_string(ch_json_item(array, i)), text) == 0)
-            return true;
-    }
-    return false;
-}
-
 bool
 ch_images_are_volumes(const ChJson *kubevirt)
 {
     const ChJson *config = ch_json_at(kubevirt, "spec", "configuration", "developerConfiguration");
 
-    return has_text(ch_json_at(config, "featureGates"), IMAGE_GATE) ||
-           !has_text(ch_json_at(config, "disabledFeatureGates"), IMAGE_GATE);
+    return ch_json_contains(ch_json_at(config, "featureGates"), IMAGE_GATE) ||
+           !ch_json_contains(ch_json_at(config, "disabledFeatureGates"), IMAGE_GATE);
 }

@@ -15,20 +15,6 @@ interfaces_of(const ChJson *vmi)
     return ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
 }
 
-static const ChJson *
-find_network(const ChJson *vmi, const char *name)
-{
-    const ChJson *networks = ch_json_at(vmi, "spec", "networks");
-
-    for (gsize i = 0; name != NULL && i < ch_json_length(networks); i++) {
-        const ChJson *network = ch_json_item(networks, i);
-
-        if (g_strcmp0(ch_json_string_at(network, "name"), name) == 0)
-            return network;
-    }
-    return NULL;
-}
-
 bool
 ch_vmi_wants_default_network(const ChJson *vmi)
 {
@@ -77,7 +63,8 @@ static bool
 check_interface(const ChJson *vmi, const ChJson *interface, GError **error)
 {
     const char *name = ch_json_string_at(interface, "name");
-    const ChJson *network = find_network(vmi, name);
+    const ChJson *network =
+        name == NULL ? NULL : ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name);
     const bool is_bridge = ch_json_has(interface, "bridge");
 
     if (network == NULL)
@@ -161,9 +148,10 @@ ch_vmi_has_pod_network(const ChJson *vmi)
 
     for (gsize i = 0; i < ch_json_length(interfaces); i++) {
         const ChJson *interface = ch_json_item(interfaces, i);
+        const char *name = ch_json_string_at(interface, "name");
 
-        if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") != 0 &&
-            ch_json_has(find_network(vmi, ch_json_string_at(interface, "name")), "pod"))
+        if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") != 0 && name != NULL &&
+            ch_json_has(ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name), "pod"))
             return true;
     }
     return false;
