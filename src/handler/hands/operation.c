@@ -10,6 +10,7 @@
 #include "handler/hands/cgroup-step.h"
 #include "handler/hands/inside-disk.h"
 #include "handler/hands/inside-look.h"
+#include "handler/hands/inside-metrics.h"
 #include "handler/hands/inside-mount.h"
 #include "handler/hands/inside-net.h"
 #include "handler/hands/inside-node.h"
@@ -92,6 +93,19 @@ prepare_disk(const ChStep *step, const void *bytes, int root_fd, int *out_fd, Ch
         return ch_reply_fail(reply, refusal, "refused host disk");
     return ch_inside_prepare_disk(
         root_fd, step->request.name, &disk, step->request.flags & CH_HANDS_NON_ROOT, reply);
+}
+
+static bool
+write_metrics(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_write_metrics(root_fd, bytes, step->request.n_bytes, reply);
+}
+
+static bool
+connect_metrics(
+    const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_connect_metrics(root_fd, out_fd, reply);
 }
 
 static bool
@@ -257,6 +271,8 @@ static const struct {
     [CH_HANDS_OP_BLOCK_OWN]    = {own_block,    ON_ROOT},
     [CH_HANDS_OP_VIRTIOFS_OWN] = {own_virtiofs, ON_ROOT},
     [CH_HANDS_OP_DISK_PREPARE] = {prepare_disk, ON_ROOT},
+    [CH_HANDS_OP_METRICS_WRITE] = {write_metrics, ON_ROOT},
+    [CH_HANDS_OP_METRICS_CONNECT] = {connect_metrics, ON_ROOT},
     [CH_HANDS_OP_DHCP_STORE]   = {store_dhcp,   ON_ROOT},
     [CH_HANDS_OP_DHCP_REMOVE]  = {remove_dhcp,  ON_ROOT},
     [CH_HANDS_OP_IMAGE_STAT]  = {stat_image,   ON_ROOT},
@@ -456,6 +472,8 @@ ch_operation_begin(const ChHandsRequest *request,
     case CH_HANDS_OP_BLOCK_OWN:
     case CH_HANDS_OP_VIRTIOFS_OWN:
     case CH_HANDS_OP_DISK_PREPARE:
+    case CH_HANDS_OP_METRICS_WRITE:
+    case CH_HANDS_OP_METRICS_CONNECT:
     case CH_HANDS_OP_NET_OPEN:
     case CH_HANDS_OP_TAP_MAKE:
     case CH_HANDS_OP_SYSCTLS_SET:

@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CH_HANDS_VERSION    UINT32_C(0x6368000c) /* "ch", then a number raised with each change */
+#define CH_HANDS_VERSION    UINT32_C(0x6368000d) /* "ch", then a number raised with each change */
 #define CH_HANDS_UID_SIZE   64                   /* of a pod's UID, its NUL included */
 #define CH_HANDS_TEXT_SIZE  192
 #define CH_HANDS_NAME_SIZE  128     /* of a link (below IFNAMSIZ) or a network, its NUL included */
@@ -76,6 +76,8 @@ typedef enum {
     CH_HANDS_OP_BLOCK_OWN,    /* handle, name: a volume's block device */
     CH_HANDS_OP_VIRTIOFS_OWN, /* handle, name: a file system's socket */
     CH_HANDS_OP_DISK_PREPARE, /* handle, name, flags, bytes (ChHandsDisk) -> the new image's size */
+    CH_HANDS_OP_METRICS_WRITE,   /* handle, bytes: the body of the pod's vhostmd disk */
+    CH_HANDS_OP_METRICS_CONNECT, /* handle -> a connection to QEMU's channel of metrics */
     CH_HANDS_OP_N,
 } ChHandsOp;
 

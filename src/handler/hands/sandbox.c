@@ -106,6 +106,7 @@ static const int allowed_calls[] = {
     SCMP_SYS(renameat),
     SCMP_SYS(renameat2), /* what renameat() is on new architectures */
     SCMP_SYS(write),
+    SCMP_SYS(fsync), /* a metrics disk's header, before its body changes */
     /* mounts; mount itself, and setns, below */
     SCMP_SYS(open_tree),
     SCMP_SYS(move_mount),

@@ -26,7 +26,7 @@ good_request(ChHandsOp op)
     if (op == CH_HANDS_OP_NET_SEND || op == CH_HANDS_OP_DHCP_STORE ||
         op == CH_HANDS_OP_DEVICES_SET || op == CH_HANDS_OP_MEMLOCK_SET ||
         op == CH_HANDS_OP_HOUSE_KEEP || op == CH_HANDS_OP_REALTIME_SET ||
-        op == CH_HANDS_OP_DISK_PREPARE)
+        op == CH_HANDS_OP_DISK_PREPARE || op == CH_HANDS_OP_METRICS_WRITE)
         request.n_bytes = 3;
     if (op == CH_HANDS_OP_TAP_MAKE || op == CH_HANDS_OP_DHCP_STORE || op == CH_HANDS_OP_CACHE_OWN ||
         op == CH_HANDS_OP_DHCP_REMOVE || op == CH_HANDS_OP_BLOCK_OWN ||

@@ -293,6 +293,8 @@ call_allowed(void)
         _exit(8);
     if (fstatfs(-1, &fs) != -1 || pwrite(-1, "", 1, 0) != -1 || linkat(-1, "x", -1, "y", 0) != -1)
         _exit(9);
+    if (fsync(-1) != -1 || errno != EBADF)
+        _exit(17);
     if (ioctl(-1, TUNSETPERSIST, 1ul) != -1 || errno != EBADF)
         _exit(6);
     if (ioctl(-1, SIOCGSKNS) != -1 || errno != EBADF)

@@ -122,6 +122,28 @@ ch_pod_repair_passt(const ChPod *pod, bool is_target, GError **error)
 }
 
 bool
+ch_pod_write_metrics(const ChPod *pod, const char *text, gsize length, GError **error)
+{
+    const ChHandsRequest request = {
+        .op = CH_HANDS_OP_METRICS_WRITE,
+        .handle = pod->handle,
+        .n_bytes = (uint32_t)length,
+    };
+
+    if (length == 0 || length > CH_HANDS_MAX_BYTES)
+        return ch_fail_errno(error, EFBIG, "write %zu bytes of metrics", length);
+    return ch_hands_call_with(pod->hands, &request, text, NULL, NULL, error);
+}
+
+bool
+ch_pod_connect_metrics(const ChPod *pod, int *out_fd, GError **error)
+{
+    const ChHandsRequest request = {.op = CH_HANDS_OP_METRICS_CONNECT, .handle = pod->handle};
+
+    return ch_hands_call(pod->hands, &request, NULL, out_fd, error);
+}
+
+bool
 ch_pod_error_is_passing(const GError *error)
 {
     return ch_hands_is_passing(error);

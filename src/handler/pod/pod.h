@@ -128,6 +128,22 @@ const char *ch_pod_peek_label(ChPod *pod, GError **error);
 bool ch_pod_repair_passt(const ChPod *pod, bool is_target, GError **error);
 
 /**
+ * ch_pod_write_metrics: writes what the guest finds on its disk of metrics.
+ * @text: @length bytes, at most CH_HANDS_MAX_BYTES
+ *
+ * Thread: as ch_pod_connect(), but also beside other calls of the pod. Spec: 05 §14
+ *
+ * Returns: false with CH_ERRNO: ENOENT (the launcher has made no such disk), EINVAL (it is none),
+ * EFBIG, ...
+ */
+bool ch_pod_write_metrics(const ChPod *pod, const char *text, gsize length, GError **error);
+
+/* Connects to the channel on which QEMU waits for who tells its guest metrics. @out_fd:
+ * non-blocking and close-on-exec. Thread: as above. Returns: false with CH_ERRNO: ENOENT or
+ * ECONNREFUSED (not there yet), EAGAIN (taken), ... */
+bool ch_pod_connect_metrics(const ChPod *pod, int *out_fd, GError **error);
+
+/**
  * ch_pod_own_devices: gives device nodes of the pod to 107:107, those that are not already, in the
  * order of their bits up to the first that fails.
  * @devices: of ChPodDevice
