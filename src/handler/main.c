@@ -17,6 +17,7 @@
 
 #include "handler/config/flags.h"
 #include "handler/controller-seam.h"
+#include "handler/downward-metrics/launcher-metrics.h"
 #include "handler/events.h"
 #include "handler/hands/client.h"
 #include "handler/launcher-seam.h"
@@ -72,6 +73,8 @@ typedef struct {
     ChLauncherSeamData launcher_seam;
     ChControllerSeamData controller_seam;
     ChLauncherClients *clients;
+    ChLauncherMetrics *metrics_source;
+    ChDownwardMetrics *metrics;
     ChController *controller;
     ChSignal *signals[4];
     ChTimer *flush_timer;  /* when the agent ends */
@@ -425,6 +428,10 @@ agent_build(Agent *agent)
         agent->loop, agent->hands, agent->records, agent->domain_watch, &agent->is_ending};
     agent->clients = ch_launcher_clients_new(
         agent->loop, g_getenv("NODE_NAME"), &ch_launcher_seam, &agent->launcher_seam);
+    agent->metrics_source =
+        ch_launcher_metrics_new(agent->loop, agent->clients, agent->hands, agent->node_name);
+    agent->metrics = ch_downward_metrics_new(
+        agent->loop, agent->pool, &ch_launcher_metrics_seam, agent->metrics_source);
     agent->controller_seam =
         (ChControllerSeamData){agent->vmis, agent->domains, agent->cluster, agent->plugins};
     agent->controller = ch_controller_new(&(ChReconcileEnv){
@@ -437,6 +444,7 @@ agent_build(Agent *agent)
         .records = agent->records,
         .panics = agent->panics,
         .hotplug = agent->hotplug,
+        .metrics = agent->metrics,
         .syncs = agent->syncs,
         .capabilities = agent->facts.capabilities,
         .node_name = agent->node_name,
@@ -468,6 +476,8 @@ agent_clear(Agent *agent)
     ch_cluster_watch_free(agent->cluster);
     ch_plugin_watch_free(agent->plugins);
     ch_controller_free(agent->controller);
+    ch_downward_metrics_free(agent->metrics);
+    ch_launcher_metrics_free(agent->metrics_source);
     ch_guest_panics_free(agent->panics);
     ch_hotplug_free(agent->hotplug);
     ch_counter_free(agent->syncs);

@@ -18,7 +18,8 @@
  *   state STATUS REASON       be in this state, and report nothing
  *   event TYPE REASON TEXT    report an event of the VM, once
  *   agent                     the guest agent connects: OS, interface, then a report
- *   fail METHOD TEXT          answer this RPC with success=false from now on
+ *   fail METHOD TEXT          answer this RPC with success=false from now on; GetQemuVersion and
+ *                             GetDomainStats as a launcher that does not know them
  *   hang METHOD               never answer this RPC again
  *   heal METHOD               answer it with success again
  *   domain FILE               describe the domain by this document from now on
@@ -500,6 +501,59 @@ handle_guest_info(ChGrpcServerCall *call, const ProtobufCMessage *request, gpoin
     ch_grpc_server_call_reply(call, &response.base);
 }
 
+/* Returns: true: it was dealt with */
+static bool
+misbehave_as_old(ChGrpcServerCall *call, const char *method)
+{
+    const char *text = g_hash_table_lookup(launcher.failures, method);
+
+    log_rpc(method, NULL);
+    if (g_hash_table_contains(launcher.hanging, method))
+        return true;
+    if (text != NULL)
+        ch_grpc_server_call_fail(call, CH_GRPC_UNIMPLEMENTED, text);
+    return text != NULL;
+}
+
+static void
+handle_qemu_version(ChGrpcServerCall *call, const ProtobufCMessage *request, gpointer data)
+{
+    Kubevirt__Cmd__V1__Response inner = KUBEVIRT__CMD__V1__RESPONSE__INIT;
+    Kubevirt__Cmd__V1__QemuVersionResponse response =
+        KUBEVIRT__CMD__V1__QEMU_VERSION_RESPONSE__INIT;
+
+    if (misbehave_as_old(call, "GetQemuVersion"))
+        return;
+    inner.success = true;
+    response.response = &inner;
+    response.version = (char *)"QEMU 7.2.0";
+    ch_grpc_server_call_reply(call, &response.base);
+}
+
+/* Two virtual CPUs, one of them off. */
+static void
+handle_domain_stats(ChGrpcServerCall *call, const ProtobufCMessage *request, gpointer data)
+{
+    Kubevirt__Cmd__V1__Response inner = KUBEVIRT__CMD__V1__RESPONSE__INIT;
+    Kubevirt__Cmd__V1__DomainStatsResponse response =
+        KUBEVIRT__CMD__V1__DOMAIN_STATS_RESPONSE__INIT;
+    g_autofree char *stats =
+        g_strdup_printf("{\"Name\":\"%s_%s\",\"UUID\":\"\",\"Memory\":{\"ActualBalloonSet\":true,"
+                        "\"ActualBalloon\":65536},\"Vcpu\":[{\"StateSet\":true,\"State\":1,"
+                        "\"TimeSet\":true,\"Time\":1500000000},{\"StateSet\":true,\"State\":0,"
+                        "\"TimeSet\":true,\"Time\":250000000}]}",
+                        launcher.namespace_,
+                        launcher.name);
+
+    if (misbehave_as_old(call, "GetDomainStats"))
+        return;
+    inner.success = true;
+    response.response = &inner;
+    if (launcher.has_domain)
+        response.domain_stats = stats;
+    ch_grpc_server_call_reply(call, &response.base);
+}
+
 #define VMI_HANDLER(function, method)                                                              \
     static void function(ChGrpcServerCall *call, const ProtobufCMessage *request, gpointer data)   \
     {                                                                                              \
@@ -523,6 +577,8 @@ static const ChGrpcMethod methods[] = {
     {CMD("Ping"), &kubevirt__cmd__v1__empty_request__descriptor, handle_ping},
     {CMD("GetDomain"), &kubevirt__cmd__v1__empty_request__descriptor, handle_get_domain},
     {CMD("GetGuestInfo"), &kubevirt__cmd__v1__empty_request__descriptor, handle_guest_info},
+    {CMD("GetQemuVersion"), &kubevirt__cmd__v1__empty_request__descriptor, handle_qemu_version},
+    {CMD("GetDomainStats"), &kubevirt__cmd__v1__empty_request__descriptor, handle_domain_stats},
     {CMD("SyncVirtualMachine"), &kubevirt__cmd__v1__vmirequest__descriptor, handle_sync},
     {CMD("ShutdownVirtualMachine"), &kubevirt__cmd__v1__vmirequest__descriptor, handle_shutdown},
     {CMD("KillVirtualMachine"), &kubevirt__cmd__v1__vmirequest__descriptor, handle_kill},

@@ -292,7 +292,8 @@ update_vmi(ChPass *pass, const ChLauncherClient *client, ChActHotplug *hotplug)
     result = ch_act_hotplug_mount(hotplug);
     if (result.outcome != CH_SYNC_OK)
         return result;
-    if (!dump_memories(pass, client, &result.error))
+    if (!dump_memories(pass, client, &result.error) ||
+        !ch_downward_metrics_begin(pass->env->metrics, pass->document, &result.error))
         return ch_act_result(false, result.error);
     tolerated = update_network(pass, client->pod);
     result = sync_vmi(pass, client);

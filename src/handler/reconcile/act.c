@@ -115,6 +115,7 @@ ch_act_clean_up(ChPass *pass, const char *uid, GError **error)
     const ChLogContext context = ch_pass_log_context(pass);
 
     ch_log_info(&context, "Performing final local cleanup for vmi with uid %s", uid);
+    ch_downward_metrics_end(pass->env->metrics, uid);
     if (!unmount_disks(pass, uid, error))
         return false;
     CH_CRASH_POINT("clean-up/disks");

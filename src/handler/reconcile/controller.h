@@ -15,6 +15,7 @@
 
 #include "handler/config/capabilities.h"
 #include "handler/config/cluster-config.h"
+#include "handler/downward-metrics/downward-metrics.h"
 #include "handler/launcher/clients.h"
 #include "handler/pod/ghost-records.h"
 #include "handler/pod/hotplug.h"
@@ -61,6 +62,7 @@ typedef struct {
     ChGhostRecords *records;
     ChGuestPanics *panics;
     const ChHotplug *hotplug;           /* (nullable): volumes are left alone */
+    ChDownwardMetrics *metrics;         /* (nullable): guests are told none */
     ChCounter *syncs;                   /* of ch_controller_sync_counter_new() */
     const ChCapabilities *capabilities; /* (nullable) */
     const char *node_name;
