@@ -25,10 +25,13 @@ import sys
 import tempfile
 import threading
 import time
+import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/scenario"))
 import harness  # noqa: E402
 import measure  # noqa: E402
+import test_disks  # noqa: E402
+import test_hotplug  # noqa: E402
 
 FOREIGN_FIRST = 100000
 QUIET_SECONDS = 1.5
@@ -131,9 +134,12 @@ class Bench:
         self.path = pathlib.Path(options.handler or harness.BUILD / "src/virt-handler").resolve()
         self.directory = pathlib.Path(tempfile.mkdtemp())
         harness.prepare_node()
+        test_hotplug.NODE_PODS.parent.mkdir(parents=True, exist_ok=True)
+        test_hotplug.NODE_PODS.symlink_to(harness.PODS)
         self.api = harness.ApiServer(self.directory)
         self.api.create_cluster()
-        self.launchers = []
+        self.launchers, self.containers = [], []
+        self.beside = types.SimpleNamespace(api=self.api, directory=self.directory, launchers=self.containers)
         self.result = {"handler": str(self.path), "vms": options.vms, "atOnce": options.at_once, "foreign": options.foreign,
                        "vmiBytes": len(json.dumps(numbered_vmi(1, options.vmi))),
                        "domainBytes": options.domain.stat().st_size if options.domain else None,
@@ -152,6 +158,8 @@ class Bench:
                                     domain=self.options.domain)
         if vmi["spec"].get("networks"):
             launcher.give_network()
+        if self.options.container_disk:
+            test_disks.Disk(self.beside, harness.pod_of(vmi), f"disk_{len(vmi['spec']['volumes']) - 1}.sock", {"disk/a.img": b"one"})
         return launcher
 
     def bring_foreign(self):
@@ -166,6 +174,9 @@ class Bench:
         """Starts the VMs in waves; one wave's VMs all run before the next comes."""
         options = self.options
         vmis = [numbered_vmi(index, options.vmi) for index in range(1, options.vms + 1)]
+        if options.container_disk:
+            for vmi in vmis:
+                vmi["spec"]["volumes"].append({"name": "root", "containerDisk": {"image": "registry/disk"}})
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             self.launchers = list(pool.map(self.start_launcher, vmis))
         tail, wall_offset = harness.WriteTail(self.api), time.time() - time.monotonic()
@@ -180,6 +191,32 @@ class Bench:
         self.note_footprint("loaded")
         self.note_times(posted, {name: monotonic_of(at, wall_offset) for name, at in tail.running.items()})
         self.result["apiWritesPerStart"] = (len(tail.writes) - writes_before) / options.vms
+        if options.plug:
+            self.plug_all(vmis)
+
+    def plug_all(self, vmis):
+        """One VM after another gets a volume: from the answer to the change of its VMI to the next SyncVirtualMachine, once with the
+        volume, and once with a change that asks for nothing."""
+        def syncs(launcher):
+            return [rpc["timeUs"] / 1000 for rpc in launcher.rpcs() if rpc["method"] == "SyncVirtualMachine"]
+
+        def time_to_sync(launcher, change):
+            time.sleep(0.2)  # what the last change brought about is over
+            before = len(syncs(launcher))
+            change()
+            changed = time.monotonic() * 1000
+            harness.wait_for(lambda: len(syncs(launcher)) > before, "the launcher to be told")
+            return max(0.0, syncs(launcher)[before] - changed)
+
+        took = {"plug": [], "touch": []}
+        for index, (vmi, launcher) in enumerate(zip(vmis, self.launchers), 1):
+            name = vmi["metadata"]["name"]
+            test_hotplug.directory_of(vmi).mkdir(parents=True, exist_ok=True)
+            test_hotplug.AttachmentPod(self.beside, index, {"vol": test_hotplug.make_volume(self.beside, f"vol{index}", "x")})
+            took["touch"].append(time_to_sync(launcher, lambda: self.api.patch_vmi({"metadata": {"labels": {"touched": "yes"}}}, name)))
+            took["plug"].append(time_to_sync(
+                launcher, lambda: test_hotplug.plug(self.beside, vmi, test_hotplug.status_of("vol", index))))
+        self.result["plugToSyncMs"], self.result["touchToSyncMs"] = summary(took["plug"]), summary(took["touch"])
 
     def note_times(self, posted, running):
         rpcs = {launcher.vm: launcher.rpcs() for launcher in self.launchers}
@@ -204,10 +241,10 @@ class Bench:
         self.process.terminate()
         self.process.wait(60)
         self.cpu.remove()
-        for launcher in self.launchers:
-            launcher.popen.kill()
-        for launcher in self.launchers:
-            launcher.stop()
+        for process in self.launchers + self.containers:
+            process.popen.kill()
+        for process in self.launchers + self.containers:
+            process.stop()
         self.api.stop()
 
 
@@ -229,6 +266,8 @@ def main():
     parser.add_argument("--foreign", type=int, default=0, help="VMIs of another node")
     parser.add_argument("--vmi", type=absolute, default=golden("vmi-plain.json"), help="what each VMI looks like")
     parser.add_argument("--domain", type=absolute, default=golden("launcher/GetDomain.json"), help="what each domain looks like")
+    parser.add_argument("--container-disk", action="store_true", help="each VMI has a container disk, too")
+    parser.add_argument("--plug", action="store_true", help="each VM gets a volume in the end")
     parser.add_argument("--settle", type=float, default=16, help="seconds until memory is taken for the last time")
     parser.add_argument("--handler", help="virt-handler to measure (default: the one just built)")
     options = parser.parse_args()
