@@ -4,21 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if.h>
-#include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "handler/hands/reply.h"
+#include "handler/hands/tap.h"
 #include "lib/base/fd.h"
 #include "lib/linux/safe-path.h"
-
-#define NON_ROOT_ID 107ul /* user and group `qemu` of every launcher image */
 
 /* The namespace that this process comes from, once it has left it. */
 static struct {
@@ -53,8 +48,8 @@ find_home(void)
 
 /* By pidfd: the number may be somebody else's by now. A pod that uses the node's own network is
  * none that a VM gets: nothing of what follows is done to the node. */
-static bool
-join(int pidfd, ChHandsReply *reply)
+bool
+ch_inside_join_net(int pidfd, ChHandsReply *reply)
 {
     ch_autofd int fd = -EBADF;
     ChFileId pods = {0};
@@ -126,7 +121,7 @@ ch_inside_open_net(int pidfd, ChHandsNet net, uint32_t mask, int *out_fd, ChHand
     };
     int fd;
 
-    if (!join(pidfd, reply) || !write_sysctls(mask, reply))
+    if (!ch_inside_join_net(pidfd, reply) || !write_sysctls(mask, reply))
         return false;
     fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocols[net]);
     if (fd < 0)
@@ -135,35 +130,14 @@ ch_inside_open_net(int pidfd, ChHandsNet net, uint32_t mask, int *out_fd, ChHand
     return true;
 }
 
-static int
-configure_tap(int fd, const char *name, uint32_t flags)
-{
-    const bool is_multi_queue = flags & CH_HANDS_MULTI_QUEUE;
-    const unsigned long owner = flags & CH_HANDS_NON_ROOT ? NON_ROOT_ID : 0;
-    struct ifreq request = {0};
-
-    /* An existing one must not be taken for a new one; the kernel knows EXCL for one queue only. */
-    request.ifr_flags = (short)(is_multi_queue ? IFF_TAP | IFF_MULTI_QUEUE | IFF_NO_PI
-                                               : IFF_TAP | IFF_ONE_QUEUE | IFF_TUN_EXCL);
-    (void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-    if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETOWNER, owner) < 0 ||
-        ioctl(fd, TUNSETGROUP, owner) < 0 || ioctl(fd, TUNSETPERSIST, 1ul) < 0)
-        return errno;
-    return 0;
-}
-
 bool
 ch_inside_make_tap(int pidfd, const char *name, uint32_t flags, ChHandsReply *reply)
 {
-    ch_autofd int fd = -EBADF;
     int result;
 
-    if (!join(pidfd, reply))
+    if (!ch_inside_join_net(pidfd, reply))
         return false;
-    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC); /* ours; it belongs to the joined namespace */
-    if (fd < 0)
-        return ch_reply_fail(reply, errno, "failed to create tap device named %s: open", name);
-    result = configure_tap(fd, name, flags);
+    result = ch_tap_make(name, flags);
     return result == 0 ||
            ch_reply_fail(reply, result, "failed to create tap device named %s", name);
 }
@@ -171,5 +145,5 @@ ch_inside_make_tap(int pidfd, const char *name, uint32_t flags, ChHandsReply *re
 bool
 ch_inside_set_sysctls(int pidfd, uint32_t mask, ChHandsReply *reply)
 {
-    return join(pidfd, reply) && write_sysctls(mask, reply);
+    return ch_inside_join_net(pidfd, reply) && write_sysctls(mask, reply);
 }

@@ -18,12 +18,10 @@
 /* A netlink socket in it, after the sysctls of the mask (0: none) are set there. Idempotent. */
 bool ch_inside_open_net(int pidfd, ChHandsNet net, uint32_t mask, int *out_fd, ChHandsReply *reply);
 
-/**
- * ch_inside_make_tap: makes a persistent tap for 0:0, or with CH_HANDS_NON_ROOT for 107:107.
- *
- * It is persistent last: who is killed meanwhile leaves none. Needs CAP_NET_ADMIN. EBUSY (with
- * several queues EINVAL, and an existing such tap is taken) when a link has the name.
- */
+/* Joins it. */
+bool ch_inside_join_net(int pidfd, ChHandsReply *reply);
+
+/* As ch_tap_make() does, in it. */
 bool ch_inside_make_tap(int pidfd, const char *name, uint32_t flags, ChHandsReply *reply);
 
 /* Sets those of the mask. Needs CAP_NET_ADMIN; idempotent. */

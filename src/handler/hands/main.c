@@ -4,7 +4,8 @@
  * virt-handler-hands: the small privileged program that virt-handler starts and asks.
  *
  * Called as `virt-handler-hands PODS-DIR PRIVATE-DIR NODE-PODS-DIR NODE-PID` with the channels at
- * descriptors 3 and up.
+ * descriptors 3 and up. It executes itself, where a node has SELinux, as
+ * `virt-handler-hands make-tap NAME FLAGS` (tap.h).
  */
 
 #include <errno.h>
@@ -22,11 +23,14 @@
 
 #include "handler/hands/cache.h"
 #include "handler/hands/inside-mount.h"
+#include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
 #include "handler/hands/protocol.h"
 #include "handler/hands/sandbox.h"
 #include "handler/hands/server.h"
+#include "handler/hands/tap.h"
 #include "handler/hands/target.h"
+#include "lib/linux/selinux.h"
 
 static int
 fail(int errnum, const char *what)
@@ -94,12 +98,27 @@ raise_memory_limit(void)
     (void)setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
+/* Before the sandbox: nothing is executed behind it. */
+static int
+start_labeller(pid_t node_pid)
+{
+    static const ChTapLabelPlaces places = {"/proc", "/proc/self/exe"};
+    char node_root[64];
+
+    (void)snprintf(node_root, sizeof(node_root), "/proc/%d/root", (int)node_pid);
+    if (ch_selinux_mode(node_root, CH_SELINUX_OWN_LABEL) == CH_SELINUX_ABSENT)
+        return 0;
+    return ch_labeller_start(&places);
+}
+
 int
 main(int argc, char **argv)
 {
     pid_t node_pid = 0;
     int result;
 
+    if (argc == CH_TAP_N_ARGS && g_str_equal(argv[1], CH_TAP_COMMAND))
+        _exit(ch_tap_main(argv));
     if (argc != 5 || argv[1][0] != '/' || argv[2][0] != '/' || argv[3][0] != '/' ||
         !read_pid(argv[4], &node_pid) || !has_channels()) {
         (void)dprintf(STDERR_FILENO,
@@ -117,6 +136,9 @@ main(int argc, char **argv)
     if (chdir("/") < 0)
         return fail(errno, "chdir /");
 
+    result = start_labeller(node_pid);
+    if (result < 0)
+        return fail(-result, "start the process for taps");
     result = ch_sandbox_drop_capabilities();
     if (result < 0)
         return fail(-result, "drop capabilities");

@@ -17,6 +17,7 @@
 #include "handler/hands/inside-own.h"
 #include "handler/hands/inside-passt.h"
 #include "handler/hands/inside.h"
+#include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
 #include "handler/hands/net-check.h"
 #include "handler/hands/pod-table.h"
@@ -154,10 +155,13 @@ send_net(const ChStep *step, const void *bytes, int net_fd, int *out_fd, ChHands
     return result == 0 || ch_reply_fail(reply, result, "send netlink messages");
 }
 
+/* @fd: where the labeller answers, else the launcher's pidfd */
 static bool
-make_tap(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
+make_tap(const ChStep *step, const void *bytes, int fd, int *out_fd, ChHandsReply *reply)
 {
-    return ch_inside_make_tap(pidfd, step->request.name, step->request.flags, reply);
+    if (ch_labeller_is_wanted())
+        return ch_labeller_await(fd, reply);
+    return ch_inside_make_tap(fd, step->request.name, step->request.flags, reply);
 }
 
 static bool
@@ -348,21 +352,54 @@ given_fd(const ChPodEntry *pod, const ChHandsRequest *request)
     g_assert_not_reached();
 }
 
+/* The pod of the request's handle, NULL with the reply filled in when nothing is to be done in it.
+ */
+static const ChPodEntry *
+find_pod(const ChHandsRequest *request, ChHandsReply *reply)
+{
+    const ChPodEntry *pod = ch_pod_table_find(request->handle);
+
+    /* The root of a launcher that is gone may still be there, with nobody in it to serve. Removing
+     * our own socket is fine even then. */
+    if (pod == NULL)
+        (void)ch_reply_fail(reply, ENOENT, "no such pod handle");
+    else if (request->op != CH_HANDS_OP_PIPE_CLOSE && !ch_pidfd_is_alive(pod->pidfd))
+        (void)ch_reply_fail(reply, ESRCH, "launcher of pod '%s'", pod->uid);
+    return reply->errnum == 0 ? pod : NULL;
+}
+
 /* Returns as ch_operation_begin() does. */
 static bool
 begin_inside(const ChHandsRequest *request, const void *bytes, int channel_fd, ChHandsReply *reply)
 {
-    const ChPodEntry *pod = ch_pod_table_find(request->handle);
+    const ChPodEntry *pod = find_pod(request, reply);
     ChTask task = {.request = *request, .channel_fd = channel_fd};
 
     if (pod == NULL)
-        return !ch_reply_fail(reply, ENOENT, "no such pod handle");
-    /* The root of a launcher that is gone may still be there, with nobody in it to serve. Removing
-     * our own socket is fine even then. */
-    if (request->op != CH_HANDS_OP_PIPE_CLOSE && !ch_pidfd_is_alive(pod->pidfd))
-        return !ch_reply_fail(reply, ESRCH, "launcher of pod '%s'", pod->uid);
+        return true;
     task.pod = *pod;
     return !ch_task_start(&task, bytes, given_fd(pod, request), do_step, reply);
+}
+
+/* With a label: the child waits for who makes it. */
+static bool
+begin_labelled_tap(const ChHandsRequest *request, int channel_fd, ChHandsReply *reply)
+{
+    const ChPodEntry *pod = find_pod(request, reply);
+    ChTask task = {.request = *request, .channel_fd = channel_fd};
+    ChTapOrder order = {.flags = request->flags};
+    ch_autofd int fd = -EBADF;
+    int result;
+
+    if (pod == NULL)
+        return true;
+    order.pid = pod->pid;
+    memcpy(order.name, request->name, sizeof(order.name));
+    result = ch_labeller_ask(&order, pod->pidfd, &fd);
+    if (result != 0)
+        return !ch_reply_fail(reply, result, "ask for tap device named %s", request->name);
+    task.pod = *pod;
+    return !ch_task_start(&task, NULL, fd, do_step, reply);
 }
 
 static bool
@@ -475,7 +512,6 @@ ch_operation_begin(const ChHandsRequest *request,
     case CH_HANDS_OP_METRICS_WRITE:
     case CH_HANDS_OP_METRICS_CONNECT:
     case CH_HANDS_OP_NET_OPEN:
-    case CH_HANDS_OP_TAP_MAKE:
     case CH_HANDS_OP_SYSCTLS_SET:
     case CH_HANDS_OP_DHCP_STORE:
     case CH_HANDS_OP_DHCP_REMOVE:
@@ -488,6 +524,9 @@ ch_operation_begin(const ChHandsRequest *request,
     case CH_HANDS_OP_REALTIME_SET:
     case CH_HANDS_OP_PIT_SET:
         return begin_inside(request, bytes, channel_fd, reply);
+    case CH_HANDS_OP_TAP_MAKE:
+        return ch_labeller_is_wanted() ? begin_labelled_tap(request, channel_fd, reply)
+                                       : begin_inside(request, bytes, channel_fd, reply);
     case CH_HANDS_OP_PASST_REPAIR:
         return begin_repair(request, channel_fd, reply);
     case CH_HANDS_OP_SOURCE_LOOK:

@@ -48,6 +48,24 @@ ch_sandbox_drop_capabilities(void)
     return ch_capabilities_keep(kept_capabilities, G_N_ELEMENTS(kept_capabilities));
 }
 
+static const unsigned labeller_capabilities[] = {
+    CAP_NET_ADMIN,  /* the tap */
+    CAP_SYS_ADMIN,  /* joining the pod's network; a filter without `no_new_privs` */
+    CAP_SYS_PTRACE, /* that network by pidfd, of another user's process */
+    CAP_SETPCAP,    /* what is executed gets none of these but the first */
+};
+
+static int filter_labeller(void);
+
+int
+ch_sandbox_enter_labeller(void)
+{
+    const int result =
+        ch_capabilities_limit(labeller_capabilities, G_N_ELEMENTS(labeller_capabilities));
+
+    return result < 0 ? result : filter_labeller();
+}
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 int
@@ -58,6 +76,12 @@ ch_sandbox_filter_calls(void)
 
 int
 ch_sandbox_forbid_mounts(void)
+{
+    return 0;
+}
+
+static int
+filter_labeller(void)
 {
     return 0;
 }
@@ -142,13 +166,7 @@ static const int allowed_calls[] = {
 
 static bool is_filtered;
 
-static const unsigned long allowed_ioctls[] = {
-    TUNSETIFF,
-    TUNSETOWNER,
-    TUNSETGROUP,
-    TUNSETPERSIST,
-    SIOCGSKNS, /* which network a socket of passt's is in */
-};
+static const unsigned long tap_ioctls[] = {TUNSETIFF, TUNSETOWNER, TUNSETGROUP, TUNSETPERSIST};
 static const int allowed_netlinks[] = {NETLINK_ROUTE, NETLINK_NETFILTER};
 
 static int
@@ -208,6 +226,28 @@ add_cgroup_rules(scmp_filter_ctx filter)
     return result;
 }
 
+static int
+allow_tap_ioctls(scmp_filter_ctx filter)
+{
+    int result = 0;
+
+    for (gsize i = 0; result == 0 && i < G_N_ELEMENTS(tap_ioctls); i++)
+        result = seccomp_rule_add(
+            filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, tap_ioctls[i]));
+    return result;
+}
+
+/* Never into a namespace of its own. */
+static int
+allow_fork(scmp_filter_ctx filter)
+{
+    return seccomp_rule_add(filter,
+                            SCMP_ACT_ALLOW,
+                            SCMP_SYS(clone),
+                            1,
+                            SCMP_CMP(CLONE_FLAGS_ARGUMENT, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0));
+}
+
 /* Calls that the pod's network needs, each with the arguments it needs. */
 static int
 add_network_rules(scmp_filter_ctx filter)
@@ -222,9 +262,11 @@ add_network_rules(scmp_filter_ctx filter)
                                   2,
                                   SCMP_A1(SCMP_CMP_EQ, IPPROTO_TCP),
                                   SCMP_A2(SCMP_CMP_EQ, TCP_REPAIR));
-    for (gsize i = 0; result == 0 && i < G_N_ELEMENTS(allowed_ioctls); i++)
+    if (result == 0)
+        result = allow_tap_ioctls(filter);
+    if (result == 0) /* which network a socket of passt's is in */
         result = seccomp_rule_add(
-            filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, allowed_ioctls[i]));
+            filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, SIOCGSKNS));
     for (gsize i = 0; result == 0 && i < G_N_ELEMENTS(allowed_netlinks); i++)
         result = seccomp_rule_add(filter,
                                   SCMP_ACT_ALLOW,
@@ -260,13 +302,8 @@ add_rules(scmp_filter_ctx filter)
                                   SCMP_A2(SCMP_CMP_MASKED_EQ, S_IFMT, S_IFBLK));
     if (result == 0)
         result = add_cgroup_rules(filter);
-    if (result == 0) /* fork, never into a namespace of its own */
-        result = seccomp_rule_add(
-            filter,
-            SCMP_ACT_ALLOW,
-            SCMP_SYS(clone),
-            1,
-            SCMP_CMP(CLONE_FLAGS_ARGUMENT, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0));
+    if (result == 0)
+        result = allow_fork(filter);
     return result;
 }
 
@@ -283,6 +320,91 @@ ch_sandbox_filter_calls(void)
         result = seccomp_load(filter);
     seccomp_release(filter);
     is_filtered = result == 0;
+    return result;
+}
+
+/* --- of the labeller */
+
+static const int labeller_calls[] = {
+    /* channels and children */
+    SCMP_SYS(poll),
+    SCMP_SYS(ppoll),
+    SCMP_SYS(recvmsg),
+    SCMP_SYS(sendmsg),
+    SCMP_SYS(socketpair),
+    SCMP_SYS(clock_gettime),
+    SCMP_SYS(close),
+    SCMP_SYS(pidfd_open),
+    SCMP_SYS(pidfd_send_signal),
+    SCMP_SYS(wait4),
+    SCMP_SYS(waitid),
+    SCMP_SYS(rt_sigaction), /* SIGCHLD's, of a child that has one */
+    SCMP_SYS(rt_sigprocmask),
+    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit_group),
+    /* labels, networks, taps */
+    SCMP_SYS(openat),
+    SCMP_SYS(read),
+    SCMP_SYS(write),
+    SCMP_SYS(fstat),
+    SCMP_SYS(newfstatat),
+    SCMP_SYS(execve),
+    /* the loader of what is executed, and the start of its libraries */
+    SCMP_SYS(access),
+    SCMP_SYS(faccessat),
+    SCMP_SYS(arch_prctl),
+    SCMP_SYS(brk),
+    SCMP_SYS(fstatfs),
+    SCMP_SYS(statfs),
+    SCMP_SYS(futex),
+    SCMP_SYS(getrandom),
+    SCMP_SYS(lseek),
+    SCMP_SYS(mmap),
+    SCMP_SYS(mprotect),
+    SCMP_SYS(munmap),
+    SCMP_SYS(pread64),
+    SCMP_SYS(prctl),
+    SCMP_SYS(prlimit64),
+    SCMP_SYS(readlink),
+    SCMP_SYS(readlinkat),
+    SCMP_SYS(rseq),
+    SCMP_SYS(set_robust_list),
+    SCMP_SYS(set_tid_address),
+    SCMP_SYS(capget), /* libcap-ng's start */
+    SCMP_SYS(gettid),
+    SCMP_SYS(getpid),
+};
+
+static int
+add_labeller_rules(scmp_filter_ctx filter)
+{
+    int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0);
+
+    for (gsize i = 0; result == 0 && i < G_N_ELEMENTS(labeller_calls); i++)
+        result = seccomp_rule_add(filter, SCMP_ACT_ALLOW, labeller_calls[i], 0);
+    if (result == 0)
+        result = allow_fork(filter);
+    if (result == 0)
+        result = seccomp_rule_add(
+            filter, SCMP_ACT_ALLOW, SCMP_SYS(setns), 1, SCMP_A1(SCMP_CMP_EQ, CLONE_NEWNET));
+    if (result == 0)
+        result = allow_tap_ioctls(filter);
+    return result;
+}
+
+static int
+filter_labeller(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    int result;
+
+    if (filter == NULL)
+        return -ENOMEM;
+    result = add_labeller_rules(filter);
+    if (result == 0)
+        result = seccomp_load(filter);
+    seccomp_release(filter);
     return result;
 }
 

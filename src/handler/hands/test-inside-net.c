@@ -16,64 +16,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "handler/hands/test-fake-network.h"
 #include "lib/base/fd.h"
 
-/* A process with a network namespace of its own, and what is done in it: in children, as the hands
- * do it. */
-typedef struct {
-    pid_t pid;
-    int pidfd;
-} Fixture;
-
+/* What is done in it: in children, as the hands do it. */
 static void
-set_up(Fixture *f, gconstpointer has_own_network)
+set_up(FakeNetwork *f, gconstpointer has_own_network)
 {
-    int ready[2];
-    char byte;
-
-    *f = (Fixture){.pidfd = -EBADF};
-    if (geteuid() != 0)
-        return;
-    g_assert_cmpint(pipe2(ready, O_CLOEXEC), ==, 0);
-    f->pid = fork();
-    if (f->pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (has_own_network != NULL && unshare(CLONE_NEWNET) < 0)
-            _exit(1);
-        if (write(ready[1], "r", 1) != 1)
-            _exit(2);
-        for (;;)
-            pause();
-    }
-    close(ready[1]);
-    g_assert_cmpint((int)read(ready[0], &byte, 1), ==, 1);
-    close(ready[0]);
-    f->pidfd = (int)syscall(SYS_pidfd_open, f->pid, 0);
-    g_assert_cmpint(f->pidfd, >=, 0);
+    fake_network_init(f, has_own_network != NULL);
 }
 
 static void
-end_pod(Fixture *f)
+tear_down(FakeNetwork *f, gconstpointer data)
 {
-    if (f->pid > 0) {
-        kill(f->pid, SIGKILL);
-        waitpid(f->pid, NULL, 0);
-    }
-    f->pid = 0;
-}
-
-static void
-tear_down(Fixture *f, gconstpointer data)
-{
-    end_pod(f);
-    ch_close_fd(&f->pidfd);
+    fake_network_clear(f);
 }
 
 typedef bool (*Step)(int pidfd, ChHandsReply *reply);
 
 /* Returns the errno that @step reports, in a child. */
 static int
-run(const Fixture *f, Step step)
+run(const FakeNetwork *f, Step step)
 {
     const pid_t child = fork();
     int status = 0;
@@ -86,15 +49,6 @@ run(const Fixture *f, Step step)
     g_assert_cmpint(waitpid(child, &status, 0), ==, child);
     g_assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
-}
-
-static bool
-skip(void)
-{
-    if (geteuid() == 0)
-        return false;
-    g_test_skip("needs root: network namespaces");
-    return true;
 }
 
 static bool
@@ -224,14 +178,10 @@ clear_sysctls(int pidfd, ChHandsReply *reply)
 }
 
 static void
-test_taps(Fixture *f, gconstpointer data)
+test_taps(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip_taps())
         return;
-    if (access("/dev/net/tun", W_OK) < 0) {
-        g_test_skip("no /dev/net/tun here");
-        return;
-    }
     g_assert_cmpint(run(f, make_tap), ==, 0);
     g_assert_cmpint(run(f, make_tap), ==, EBUSY); /* never another one's */
     g_assert_cmpint(run(f, make_multi_queue_tap), ==, 0);
@@ -242,9 +192,9 @@ test_taps(Fixture *f, gconstpointer data)
 
 /* spec:04-23.5#5 */
 static void
-test_sysctls(Fixture *f, gconstpointer data)
+test_sysctls(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip())
         return;
     g_assert_cmpint(run(f, set_all), ==, 0);
     g_assert_cmpint(run(f, set_all), ==, 0);
@@ -294,11 +244,11 @@ look(int pidfd, ChHandsReply *reply)
 
 /* spec:04-23.5#5: the others stay as they were. */
 static void
-test_each_sysctl(Fixture *f, gconstpointer data)
+test_each_sysctl(FakeNetwork *f, gconstpointer data)
 {
     Values before;
 
-    if (skip())
+    if (fake_network_skip())
         return;
     seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert_true(seen != MAP_FAILED);
@@ -317,9 +267,9 @@ test_each_sysctl(Fixture *f, gconstpointer data)
 }
 
 static void
-test_sysctls_with_socket(Fixture *f, gconstpointer data)
+test_sysctls_with_socket(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip())
         return;
     g_assert_cmpint(run(f, clear_sysctls), ==, 0);
     g_assert_cmpint(run(f, open_route), ==, 0);
@@ -329,29 +279,29 @@ test_sysctls_with_socket(Fixture *f, gconstpointer data)
 }
 
 static void
-test_leave(Fixture *f, gconstpointer data)
+test_leave(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip())
         return;
     g_assert_cmpint(run(f, come_and_go), ==, 0);
     g_assert_cmpint(run(f, get_lost), ==, 0);
 }
 
 static void
-test_socket(Fixture *f, gconstpointer data)
+test_socket(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip())
         return;
     g_assert_cmpint(run(f, open_route), ==, 0);
-    end_pod(f);
+    fake_network_end(f);
     g_assert_cmpint(run(f, open_route), ==, ESRCH);
 }
 
 /* Who shares our network is no pod. */
 static void
-test_own_network(Fixture *f, gconstpointer data)
+test_own_network(FakeNetwork *f, gconstpointer data)
 {
-    if (skip())
+    if (fake_network_skip())
         return;
     g_assert_cmpint(run(f, open_route), ==, EPERM);
     g_assert_cmpint(run(f, make_tap), ==, EPERM);
@@ -362,17 +312,18 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add("/inside-net/taps", Fixture, "own", set_up, test_taps, tear_down);
-    g_test_add("/inside-net/sysctls", Fixture, "own", set_up, test_sysctls, tear_down);
-    g_test_add("/inside-net/each-sysctl", Fixture, "own", set_up, test_each_sysctl, tear_down);
+    g_test_add("/inside-net/taps", FakeNetwork, "own", set_up, test_taps, tear_down);
+    g_test_add("/inside-net/sysctls", FakeNetwork, "own", set_up, test_sysctls, tear_down);
+    g_test_add("/inside-net/each-sysctl", FakeNetwork, "own", set_up, test_each_sysctl, tear_down);
     g_test_add("/inside-net/sysctls-with-socket",
-               Fixture,
+               FakeNetwork,
                "own",
                set_up,
                test_sysctls_with_socket,
                tear_down);
-    g_test_add("/inside-net/socket", Fixture, "own", set_up, test_socket, tear_down);
-    g_test_add("/inside-net/leaves-again", Fixture, "own", set_up, test_leave, tear_down);
-    g_test_add("/inside-net/refuses-its-own", Fixture, NULL, set_up, test_own_network, tear_down);
+    g_test_add("/inside-net/socket", FakeNetwork, "own", set_up, test_socket, tear_down);
+    g_test_add("/inside-net/leaves-again", FakeNetwork, "own", set_up, test_leave, tear_down);
+    g_test_add(
+        "/inside-net/refuses-its-own", FakeNetwork, NULL, set_up, test_own_network, tear_down);
     return g_test_run();
 }

@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -350,6 +351,64 @@ test_allowed(void)
     g_assert_cmpint(run_sandboxed(call_mounts), ==, 0);
 }
 
+/* --- the labeller's */
+
+#define REFUSED(call) ((call) == -1 && errno == ENOSYS)
+#define ALLOWED(call) ((call) != -1 || errno != ENOSYS)
+
+static void
+call_as_labeller(void)
+{
+    siginfo_t info;
+    int n = 0;
+
+    if (ch_sandbox_enter_labeller() < 0)
+        _exit(1);
+    if (!REFUSED(socket(AF_UNIX, SOCK_STREAM, 0)) || !REFUSED(socket(AF_INET, SOCK_STREAM, 0)) ||
+        !REFUSED(mount(NULL, "/", NULL, MS_PRIVATE, NULL)) ||
+        !REFUSED(umount2("/nonexistent", MNT_DETACH)) ||
+        !REFUSED(open_tree(-1, "", AT_EMPTY_PATH)) || !REFUSED(fsopen("tmpfs", 0)))
+        _exit(2);
+    if (!REFUSED(setns(-1, CLONE_NEWNS)) || !REFUSED(setns(-1, CLONE_NEWUSER)) ||
+        !REFUSED(setns(-1, 0)) || !REFUSED(unshare(CLONE_FS)) ||
+        !REFUSED(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0)) ||
+        !REFUSED(syscall(SYS_clone3, NULL, 0)))
+        _exit(3);
+    if (!REFUSED(ptrace(PTRACE_TRACEME, 0, NULL, NULL)) || !REFUSED(kill(getpid(), 0)) ||
+        !REFUSED(syscall(SYS_bpf, BPF_PROG_LOAD, NULL, 0)) ||
+        !REFUSED(ioctl(STDIN_FILENO, FIONREAD, &n)) || !REFUSED(ioctl(-1, SIOCGSKNS)) ||
+        !REFUSED(mknodat(-1, "x", S_IFBLK | 0600, 0)) || !REFUSED(chown("/nonexistent", 0, 0)) ||
+        !REFUSED(unlink("/nonexistent")) || !REFUSED(rename("/nonexistent", "/nonexistent2")))
+        _exit(4);
+    if (!ALLOWED(setns(-1, CLONE_NEWNET)) || !ALLOWED(ioctl(-1, TUNSETIFF, NULL)) ||
+        !ALLOWED(ioctl(-1, TUNSETPERSIST, 1ul)) || !ALLOWED(execl("/nonexistent", "x", NULL)) ||
+        !ALLOWED(waitid(P_ALL, 0, &info, WEXITED | WNOHANG)))
+        _exit(5);
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+        _exit(6);
+}
+
+static void
+test_labeller(void)
+{
+    int status = 0;
+    pid_t child;
+
+    if (skip_without_filter())
+        return;
+    if (geteuid() != 0) {
+        g_test_skip("needs root: a filter without no_new_privs");
+        return;
+    }
+    child = fork();
+    if (child == 0) {
+        call_as_labeller();
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_cmpint(status, ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -360,5 +419,6 @@ main(int argc, char **argv)
         g_test_add_data_func(path, &forbidden[i].func, test_forbidden);
     }
     g_test_add_func("/sandbox/allows-what-is-needed", test_allowed);
+    g_test_add_func("/sandbox/labeller", test_labeller);
     return g_test_run();
 }

@@ -21,3 +21,7 @@
  * Returns: 0 or -errno
  */
 int ch_capabilities_keep(const unsigned kept[], size_t n_kept);
+
+/* As ch_capabilities_keep(), but an exec as root gives back those of the kept ones that the process
+ * gave up since; without CAP_SETPCAP, whatever the bounding set has. */
+int ch_capabilities_limit(const unsigned kept[], size_t n_kept);

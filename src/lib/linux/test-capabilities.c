@@ -19,12 +19,19 @@ static const struct Case {
     const unsigned *kept;
     size_t n_kept;
     uint32_t mask;
+    int (*keep)(const unsigned kept[], size_t n_kept);
 } cases[] = {
-    {"/capabilities/keeps-none", NULL, 0, 0},
+    {"/capabilities/keeps-none", NULL, 0, 0, ch_capabilities_keep},
     {"/capabilities/keeps-some",
      some,
      G_N_ELEMENTS(some),
-     UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_SYS_PTRACE},
+     UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_SYS_PTRACE,
+     ch_capabilities_keep},
+    {"/capabilities/limits",
+     some,
+     G_N_ELEMENTS(some),
+     UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_SYS_PTRACE,
+     ch_capabilities_limit},
 };
 
 /* In a child, as there is no way back. */
@@ -35,7 +42,7 @@ check(const struct Case *c)
     struct __user_cap_data_struct sets[2];
     const bool is_root = geteuid() == 0;
 
-    if (ch_capabilities_keep(c->kept, c->n_kept) < 0)
+    if (c->keep(c->kept, c->n_kept) < 0)
         _exit(10);
     if (syscall(SYS_capget, &header, sets) < 0)
         _exit(11);
@@ -51,7 +58,7 @@ check(const struct Case *c)
         if (is_root && prctl(PR_CAPBSET_READ, capability) == 1 &&
             (capability > 31 || !(c->mask >> capability & 1)))
             _exit(16);
-    _exit(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 17);
+    _exit(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == (c->keep == ch_capabilities_keep) ? 0 : 17);
 }
 
 static void
