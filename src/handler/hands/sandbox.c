@@ -307,18 +307,27 @@ add_rules(scmp_filter_ctx filter)
     return result;
 }
 
-int
-ch_sandbox_filter_calls(void)
+/* @action: for all other calls */
+static int
+load(uint32_t action, int (*add)(scmp_filter_ctx filter))
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+    scmp_filter_ctx filter = seccomp_init(action);
     int result;
 
     if (filter == NULL)
         return -ENOMEM;
-    result = add_rules(filter);
+    result = add(filter);
     if (result == 0)
         result = seccomp_load(filter);
     seccomp_release(filter);
+    return result;
+}
+
+int
+ch_sandbox_filter_calls(void)
+{
+    const int result = load(SCMP_ACT_KILL_PROCESS, add_rules);
+
     is_filtered = result == 0;
     return result;
 }
@@ -396,16 +405,7 @@ add_labeller_rules(scmp_filter_ctx filter)
 static int
 filter_labeller(void)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    int result;
-
-    if (filter == NULL)
-        return -ENOMEM;
-    result = add_labeller_rules(filter);
-    if (result == 0)
-        result = seccomp_load(filter);
-    seccomp_release(filter);
-    return result;
+    return load(SCMP_ACT_ERRNO(ENOSYS), add_labeller_rules);
 }
 
 /* What the kernel sees of an argument first: its lower half is enough for flags, and those bits of

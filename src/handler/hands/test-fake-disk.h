@@ -94,3 +94,28 @@ fake_disk_clear(FakeDisk *disk)
     g_free(disk->root);
     g_free(disk->empty_dir);
 }
+
+static inline void
+fake_disk_detach_all(const char *dir)
+{
+    g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (entries != NULL && (name = g_dir_read_name(entries)) != NULL) {
+        g_autofree char *path = g_build_filename(dir, name, NULL);
+
+        while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+            ;
+    }
+}
+
+/* Of a pod's directory @disks, kernels too: what tests have mounted would keep the tree from being
+ * removed. */
+static inline void
+fake_disk_detach(const char *disks)
+{
+    g_autofree char *kernels = g_build_filename(disks, "kernel-boot", NULL);
+
+    fake_disk_detach_all(kernels);
+    fake_disk_detach_all(disks);
+}

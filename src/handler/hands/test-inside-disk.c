@@ -4,7 +4,7 @@
 
 #include <sys/statvfs.h>
 
-#include "handler/hands/test-fake-pod.h"
+#include "handler/hands/test-fake-root.h"
 #include "lib/base/fd.h"
 
 #define MIB   (INT64_C(1) << 20)
@@ -48,38 +48,24 @@ test_size(gconstpointer data)
 
 /* --- in a pod */
 
-typedef struct {
-    FakePod pod;
-    int root_fd;
-} Fixture;
-
 static void
-set_up(Fixture *f, gconstpointer data)
+set_up(FakeRoot *f, gconstpointer data)
 {
-    f->root_fd = -EBADF;
-    if (geteuid() != 0)
-        return;
-    (void)umask(022);
-    fake_pod_init(&f->pod);
-    test_tree_write(f->pod.dir, "victim", "the host's");
-    test_tree_mkdir(f->pod.root, DISKS "/vol");
-    f->root_fd = open(f->pod.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g_assert_cmpint(f->root_fd, >=, 0);
+    fake_root_set_up(f, data);
+    if (f->root_fd >= 0)
+        test_tree_mkdir(f->pod.root, DISKS "/vol");
 }
 
 static void
-tear_down(Fixture *f, gconstpointer data)
+tear_down(FakeRoot *f, gconstpointer data)
 {
-    if (f->root_fd < 0)
-        return;
-    g_assert_cmpint(test_tree_stat(f->pod.dir, "victim").st_uid, ==, 0);
-    g_assert_false(test_tree_has(f->pod.root, DISKS "/vol/.chandler-new-image"));
-    close(f->root_fd);
-    fake_pod_clear(&f->pod);
+    if (f->root_fd >= 0)
+        g_assert_false(test_tree_has(f->pod.root, DISKS "/vol/.chandler-new-image"));
+    fake_root_tear_down(f, data);
 }
 
 static int
-prepare(const Fixture *f, const ChHandsDisk *disk, bool is_non_root, ChHandsReply *out_reply)
+prepare(const FakeRoot *f, const ChHandsDisk *disk, bool is_non_root, ChHandsReply *out_reply)
 {
     *out_reply = (ChHandsReply){0};
     g_assert_true(ch_inside_prepare_disk(f->root_fd, "vol", disk, is_non_root, out_reply) ==
@@ -88,7 +74,7 @@ prepare(const Fixture *f, const ChHandsDisk *disk, bool is_non_root, ChHandsRepl
 }
 
 static struct stat
-look(const Fixture *f, const char *name)
+look(const FakeRoot *f, const char *name)
 {
     g_autofree char *path = g_strconcat(DISKS "/vol/", name, NULL);
 
@@ -97,7 +83,7 @@ look(const Fixture *f, const char *name)
 
 /* spec:05-16.6#137 */
 static void
-test_makes(Fixture *f, gconstpointer data)
+test_makes(FakeRoot *f, gconstpointer data)
 {
     static const int64_t sizes[] = {64 * MIB, 128 * MIB, 80 * MIB};
     ChHandsDisk disk = {.makes_image = 1, .tolerated_percent = 10};
@@ -127,7 +113,7 @@ test_makes(Fixture *f, gconstpointer data)
 
 /* spec:05-16.6#143 field:FR-F03 */
 static void
-test_leaves_alone(Fixture *f, gconstpointer data)
+test_leaves_alone(FakeRoot *f, gconstpointer data)
 {
     const ChHandsDisk disk = {
         .makes_image = 1, .capacity = 64 * MIB, .tolerated_percent = 10, .file = "disk.img"};
@@ -143,7 +129,7 @@ test_leaves_alone(Fixture *f, gconstpointer data)
 
 /* spec:05-16.6#135: only its directory is looked at */
 static void
-test_makes_none(Fixture *f, gconstpointer data)
+test_makes_none(FakeRoot *f, gconstpointer data)
 {
     const ChHandsDisk disk = {.makes_image = 0};
     ChHandsReply reply;
@@ -158,7 +144,7 @@ test_makes_none(Fixture *f, gconstpointer data)
 
 /* spec:05-16.6#138 spec:05-16.6#141 */
 static void
-test_too_large(Fixture *f, gconstpointer data)
+test_too_large(FakeRoot *f, gconstpointer data)
 {
     ChHandsDisk disk = {.makes_image = 1,
                         .capacity = UINT64_C(1000000000000000000),
@@ -182,7 +168,7 @@ test_too_large(Fixture *f, gconstpointer data)
 
 /* A file system of which nobody else takes anything meanwhile. */
 static bool
-mount_small(const Fixture *f)
+mount_small(const FakeRoot *f)
 {
     g_autofree char *path = fake_pod_path(&f->pod, DISKS "/vol");
 
@@ -194,7 +180,7 @@ mount_small(const Fixture *f)
 
 /* spec:05-16.6#139 spec:05-16.6#140 spec:05-16.6#141 */
 static void
-test_small_volume(Fixture *f, gconstpointer data)
+test_small_volume(FakeRoot *f, gconstpointer data)
 {
     ChHandsDisk disk = {.makes_image = 1, .capacity = 64 * MIB, .reserve = MIB, .file = "disk.img"};
     g_autofree char *path = NULL;
@@ -215,7 +201,7 @@ test_small_volume(Fixture *f, gconstpointer data)
 
 /* field:FR-F04: image and directory; one that is linked within the pod is fine. */
 static void
-test_links(Fixture *f, gconstpointer data)
+test_links(FakeRoot *f, gconstpointer data)
 {
     const ChHandsDisk disk = {
         .makes_image = 1, .capacity = MIB, .tolerated_percent = 10, .file = "disk.img"};
@@ -239,7 +225,7 @@ test_links(Fixture *f, gconstpointer data)
 }
 
 static void
-test_no_directory(Fixture *f, gconstpointer data)
+test_no_directory(FakeRoot *f, gconstpointer data)
 {
     ChHandsDisk disk = {.makes_image = 1, .capacity = MIB, .file = "disk.img"};
     g_autofree char *path = NULL;
@@ -266,7 +252,7 @@ test_no_directory(Fixture *f, gconstpointer data)
 
 /* What an earlier child left that was killed. */
 static void
-test_interrupted(Fixture *f, gconstpointer data)
+test_interrupted(FakeRoot *f, gconstpointer data)
 {
     const ChHandsDisk disk = {
         .makes_image = 1, .capacity = MIB, .tolerated_percent = 0, .file = "disk.img"};
@@ -284,7 +270,7 @@ main(int argc, char **argv)
 {
     static const struct {
         const char *path;
-        void (*func)(Fixture *f, gconstpointer data);
+        void (*func)(FakeRoot *f, gconstpointer data);
     } tests[] = {
         {"/inside-disk/makes", test_makes},
         {"/inside-disk/leaves-alone", test_leaves_alone},
@@ -300,6 +286,6 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(size_cases); i++)
         g_test_add_data_func(size_cases[i].path, &size_cases[i], test_size);
     for (gsize i = 0; i < G_N_ELEMENTS(tests); i++)
-        g_test_add(tests[i].path, Fixture, NULL, set_up, tests[i].func, tear_down);
+        g_test_add(tests[i].path, FakeRoot, NULL, set_up, tests[i].func, tear_down);
     return g_test_run();
 }

@@ -4,38 +4,12 @@
 
 #include <sys/xattr.h>
 
-#include "handler/hands/test-fake-pod.h"
+#include "handler/hands/test-fake-root.h"
 #include "lib/base/fd.h"
 
 #define CLOUD_INIT "run/kubevirt-ephemeral-disks/cloud-init-data/ns/vm"
 #define PRIVATE    "run/kubevirt-private"
 #define LABEL      "system_u:object_r:container_file_t:s0:c1,c2"
-
-typedef struct {
-    FakePod pod;
-    int root_fd;
-} Fixture;
-
-static void
-set_up(Fixture *f, gconstpointer data)
-{
-    f->root_fd = -EBADF;
-    if (geteuid() != 0)
-        return;
-    fake_pod_init(&f->pod);
-    test_tree_write(f->pod.dir, "victim", "the host's");
-    f->root_fd = open(f->pod.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g_assert_cmpint(f->root_fd, >=, 0);
-}
-
-static void
-tear_down(Fixture *f, gconstpointer data)
-{
-    if (f->root_fd < 0)
-        return;
-    close(f->root_fd);
-    fake_pod_clear(&f->pod);
-}
 
 static const struct ImageCase {
     ChHandsImage image;
@@ -52,7 +26,7 @@ static const struct ImageCase {
 
 /* spec:02-14.13#16: each of the seven, below a /var/run that is a link. */
 static void
-test_images(Fixture *f, gconstpointer data)
+test_images(FakeRoot *f, gconstpointer data)
 {
     if (fake_pod_skip())
         return;
@@ -72,7 +46,7 @@ test_images(Fixture *f, gconstpointer data)
 }
 
 static void
-put_link_to_host(const Fixture *f)
+put_link_to_host(const FakeRoot *f)
 {
     g_autofree char *victim = g_build_filename(f->pod.dir, "victim", NULL);
 
@@ -80,13 +54,13 @@ put_link_to_host(const Fixture *f)
 }
 
 static void
-put_directory(const Fixture *f)
+put_directory(const FakeRoot *f)
 {
     test_tree_mkdir(f->pod.root, PRIVATE "/secret-disks/vm.iso");
 }
 
 static void
-put_fifo(const Fixture *f)
+put_fifo(const FakeRoot *f)
 {
     g_autofree char *path = fake_pod_path(&f->pod, PRIVATE "/secret-disks/vm.iso");
 
@@ -95,7 +69,7 @@ put_fifo(const Fixture *f)
 
 static const struct {
     const char *path;
-    void (*put)(const Fixture *f);
+    void (*put)(const FakeRoot *f);
 } strangers[] = {
     {"link-to-host", put_link_to_host},
     {"directory", put_directory},
@@ -104,9 +78,9 @@ static const struct {
 
 /* What the pod put there instead; a FIFO must not make anybody wait. */
 static void
-test_stranger(Fixture *f, gconstpointer data)
+test_stranger(FakeRoot *f, gconstpointer data)
 {
-    void (*const *put)(const Fixture *f) = data;
+    void (*const *put)(const FakeRoot *f) = data;
     ChHandsReply reply = {0};
 
     if (fake_pod_skip())
@@ -120,7 +94,7 @@ test_stranger(Fixture *f, gconstpointer data)
 
 /* A link on the way is the pod's: it leads to what is there in the pod, not on the host. */
 static void
-test_link_on_the_way(Fixture *f, gconstpointer data)
+test_link_on_the_way(FakeRoot *f, gconstpointer data)
 {
     g_autofree char *outside = NULL;
     ChHandsReply reply = {0};
@@ -138,7 +112,7 @@ test_link_on_the_way(Fixture *f, gconstpointer data)
 
 /* False: this kernel or file system takes no labels; the test says that it is skipped. */
 static bool
-set_label(const Fixture *f, const char *label, gsize size)
+set_label(const FakeRoot *f, const char *label, gsize size)
 {
     if (setxattr(f->pod.root, "security.selinux", label, size, 0) == 0)
         return true;
@@ -147,7 +121,7 @@ set_label(const Fixture *f, const char *label, gsize size)
 }
 
 static void
-test_label(Fixture *f, gconstpointer data)
+test_label(FakeRoot *f, gconstpointer data)
 {
     ChHandsReply reply = {0};
 
@@ -158,7 +132,7 @@ test_label(Fixture *f, gconstpointer data)
 }
 
 static void
-test_no_label(Fixture *f, gconstpointer data)
+test_no_label(FakeRoot *f, gconstpointer data)
 {
     ChHandsReply reply = {0};
 
@@ -170,7 +144,7 @@ test_no_label(Fixture *f, gconstpointer data)
 
 /* 02 trap 19: nothing is left when the last byte of nothing is cut. */
 static void
-test_empty_label(Fixture *f, gconstpointer data)
+test_empty_label(FakeRoot *f, gconstpointer data)
 {
     ChHandsReply reply = {0};
 
@@ -182,7 +156,7 @@ test_empty_label(Fixture *f, gconstpointer data)
 
 /* Longer than an answer: an error, and no half label. */
 static void
-test_long_label(Fixture *f, gconstpointer data)
+test_long_label(FakeRoot *f, gconstpointer data)
 {
     g_autofree char *label = g_strnfill(CH_HANDS_TEXT_SIZE, 'c');
     ChHandsReply reply = {0};
@@ -194,7 +168,7 @@ test_long_label(Fixture *f, gconstpointer data)
 }
 
 #define ADD(path, data, func)                                                                      \
-    g_test_add("/inside-look/" path, Fixture, data, set_up, func, tear_down)
+    g_test_add("/inside-look/" path, FakeRoot, data, fake_root_set_up, func, fake_root_tear_down)
 
 int
 main(int argc, char **argv)
@@ -204,7 +178,12 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(strangers); i++) {
         g_autofree char *path = g_strconcat("/inside-look/stranger/", strangers[i].path, NULL);
 
-        g_test_add(path, Fixture, &strangers[i].put, set_up, test_stranger, tear_down);
+        g_test_add(path,
+                   FakeRoot,
+                   &strangers[i].put,
+                   fake_root_set_up,
+                   test_stranger,
+                   fake_root_tear_down);
     }
     ADD("link-on-the-way", NULL, test_link_on_the_way);
     ADD("label", NULL, test_label);

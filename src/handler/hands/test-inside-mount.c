@@ -42,32 +42,13 @@ set_up(Fixture *f, gconstpointer data)
     ch_inside_mount_set_node(getpid());
 }
 
-/* What tests have mounted would keep the tree from being removed. */
-static void
-detach_all(const char *dir)
-{
-    g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
-    const char *name;
-
-    while (entries != NULL && (name = g_dir_read_name(entries)) != NULL) {
-        g_autofree char *path = g_build_filename(dir, name, NULL);
-
-        while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-            ;
-    }
-}
-
 static void
 tear_down(Fixture *f, gconstpointer data)
 {
-    g_autofree char *kernels = NULL;
-
     if (!f->is_ready)
         return;
-    kernels = g_build_filename(f->disks, "kernel-boot", NULL);
-    detach_all(kernels);
-    detach_all(f->disks);
-    detach_all(f->hotplug);
+    fake_disk_detach(f->disks);
+    fake_disk_detach_all(f->hotplug);
     fake_disk_clear(&f->disk);
     test_tree_remove(f->dir);
     g_free(f->dir);

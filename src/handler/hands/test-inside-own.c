@@ -2,48 +2,37 @@
 
 #include "handler/hands/inside-own.h"
 
-#include "handler/hands/test-fake-pod.h"
+#include "handler/hands/test-fake-root.h"
 #include "lib/base/fd.h"
 
 typedef struct {
-    FakePod pod;
-    int root_fd;
-    char *sysfs; /* where the pod's devices get their names from */
+    FakeRoot root;
+    char *sysfs; /* owned; where the pod's devices get their names from */
 } Fixture;
 
 static void
 set_up(Fixture *f, gconstpointer data)
 {
-    f->root_fd = -EBADF;
-    if (geteuid() != 0)
+    fake_root_set_up(&f->root, data);
+    if (f->root.root_fd < 0)
         return;
-    (void)umask(022);
-    fake_pod_init(&f->pod);
-    test_tree_write(f->pod.dir, "victim", "the host's");
-    f->sysfs = g_build_filename(f->pod.dir, "sys", NULL);
+    f->sysfs = g_build_filename(f->root.pod.dir, "sys", NULL);
     test_tree_mkdir(f->sysfs, "dev/char");
     ch_inside_set_sysfs(f->sysfs);
-    f->root_fd = open(f->pod.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g_assert_cmpint(f->root_fd, >=, 0);
 }
 
 static void
 tear_down(Fixture *f, gconstpointer data)
 {
-    if (f->root_fd < 0)
-        return;
     ch_inside_set_sysfs("/sys");
-    /* Whatever the pod did, the host's file is as it was. */
-    g_assert_cmpint(test_tree_stat(f->pod.dir, "victim").st_uid, ==, 0);
-    close(f->root_fd);
     g_free(f->sysfs);
-    fake_pod_clear(&f->pod);
+    fake_root_tear_down(&f->root, data);
 }
 
 static void
 make_node(const Fixture *f, const char *path, mode_t type, unsigned major_, unsigned minor_)
 {
-    g_autofree char *full = fake_pod_path(&f->pod, path);
+    g_autofree char *full = fake_pod_path(&f->root.pod, path);
 
     g_assert_cmpint(mknod(full, type | 0600, makedev(major_, minor_)), ==, 0);
 }
@@ -60,7 +49,7 @@ name_device(const Fixture *f, const char *numbers, const char *name)
 static bool
 is_107(const Fixture *f, const char *path)
 {
-    const struct stat st = test_tree_stat(f->pod.root, path);
+    const struct stat st = test_tree_stat(f->root.pod.root, path);
 
     return st.st_uid == 107 && st.st_gid == 107;
 }
@@ -69,7 +58,7 @@ static int
 own(const Fixture *f, uint32_t devices, bool may_lack_kvm, ChHandsReply *out_reply)
 {
     *out_reply = (ChHandsReply){0};
-    g_assert_true(ch_inside_own_devices(f->root_fd, devices, may_lack_kvm, out_reply) ==
+    g_assert_true(ch_inside_own_devices(f->root.root_fd, devices, may_lack_kvm, out_reply) ==
                   (out_reply->errnum == 0));
     return out_reply->errnum;
 }
@@ -93,7 +82,7 @@ test_devices(Fixture *f, gconstpointer data)
         g_assert_cmpint(own(f, CH_HANDS_DEVICES, false, &reply), ==, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(paths); i++) {
         g_assert_true(is_107(f, paths[i]));
-        g_assert_cmpint(test_tree_stat(f->pod.root, paths[i]).st_mode & 07777, ==, 0600);
+        g_assert_cmpint(test_tree_stat(f->root.pod.root, paths[i]).st_mode & 07777, ==, 0600);
     }
 }
 
@@ -155,25 +144,25 @@ test_false_device(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    path = fake_pod_path(&f->pod, "dev/kvm");
+    path = fake_pod_path(&f->root.pod, "dev/kvm");
     make_node(f, "dev/kvm", S_IFCHR, 10, 1);
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, false, &reply), ==, ENODEV);
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, true, &reply), ==, 0); /* as if there was none */
-    g_assert_cmpint(test_tree_stat(f->pod.root, "dev/kvm").st_uid, ==, 0);
+    g_assert_cmpint(test_tree_stat(f->root.pod.root, "dev/kvm").st_uid, ==, 0);
     (void)unlink(path);
     make_node(f, "dev/kvm", S_IFBLK, 10, 232);
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, false, &reply), ==, ENODEV);
     (void)unlink(path);
-    test_tree_write(f->pod.root, "dev/kvm", "");
+    test_tree_write(f->root.pod.root, "dev/kvm", "");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, false, &reply), ==, ENODEV);
     (void)unlink(path);
-    test_tree_link(f->pod.root, "dev/kvm", "../../victim");
+    test_tree_link(f->root.pod.root, "dev/kvm", "../../victim");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, false, &reply), ==, ELOOP);
     (void)unlink(path);
     make_node(f, "dev/other", S_IFCHR, 10, 232);
-    test_tree_link(f->pod.root, "dev/kvm", "other");
+    test_tree_link(f->root.pod.root, "dev/kvm", "other");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_KVM, false, &reply), ==, ELOOP);
-    g_assert_cmpint(test_tree_stat(f->pod.root, "dev/other").st_uid, ==, 0);
+    g_assert_cmpint(test_tree_stat(f->root.pod.root, "dev/other").st_uid, ==, 0);
 }
 
 /* Numbers that the kernel draws: it is sysfs that says what they are. */
@@ -201,7 +190,7 @@ test_no_vfio(Fixture *f, gconstpointer data)
     if (fake_pod_skip())
         return;
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_VFIO, false, &reply), ==, 0);
-    test_tree_mkdir(f->pod.root, "dev/vfio");
+    test_tree_mkdir(f->root.pod.root, "dev/vfio");
     make_node(f, "dev/vfio/12", S_IFCHR, 500, 12);
     name_device(f, "500:12", "vfio/12");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_VFIO, false, &reply), ==, 0);
@@ -216,7 +205,7 @@ test_vfio(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    test_tree_mkdir(f->pod.root, "dev/vfio/devices");
+    test_tree_mkdir(f->root.pod.root, "dev/vfio/devices");
     make_node(f, "dev/vfio/vfio", S_IFCHR, 10, 196);
     for (unsigned i = 1; i <= 300; i++) { /* more than one reading of the directory brings */
         g_autofree char *path = g_strdup_printf("dev/vfio/%u", i);
@@ -230,9 +219,9 @@ test_vfio(Fixture *f, gconstpointer data)
     name_device(f, "500:307", "vfio/noiommu-7");
     make_node(f, "dev/vfio/stranger", S_IFCHR, 1, 3);
     name_device(f, "1:3", "mem/null");
-    test_tree_write(f->pod.root, "dev/vfio/file", "");
+    test_tree_write(f->root.pod.root, "dev/vfio/file", "");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_VFIO, false, &reply), ==, 0);
-    g_assert_cmpint(test_tree_stat(f->pod.root, "dev/vfio/vfio").st_mode & 07777, ==, 0666);
+    g_assert_cmpint(test_tree_stat(f->root.pod.root, "dev/vfio/vfio").st_mode & 07777, ==, 0666);
     g_assert_false(is_107(f, "dev/vfio/vfio"));
     for (unsigned i = 1; i <= 300; i++) {
         g_autofree char *path = g_strdup_printf("dev/vfio/%u", i);
@@ -252,10 +241,10 @@ test_hostile_vfio(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    test_tree_mkdir(f->pod.root, "dev/vfio");
-    test_tree_link(f->pod.root, "dev/vfio/vfio", "../../../victim");
+    test_tree_mkdir(f->root.pod.root, "dev/vfio");
+    test_tree_link(f->root.pod.root, "dev/vfio/vfio", "../../../victim");
     g_assert_cmpint(own(f, CH_HANDS_DEVICE_VFIO, false, &reply), ==, ELOOP);
-    g_assert_cmpint(test_tree_stat(f->pod.dir, "victim").st_mode & 07777, ==, 0644);
+    g_assert_cmpint(test_tree_stat(f->root.pod.dir, "victim").st_mode & 07777, ==, 0644);
 }
 
 /* A volume that is not there is another VM's business. */
@@ -266,15 +255,15 @@ test_block(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    g_assert_true(ch_inside_own_block(f->root_fd, "disk0", &reply));
+    g_assert_true(ch_inside_own_block(f->root.root_fd, "disk0", &reply));
     make_node(f, "dev/disk0", S_IFBLK, 7, 200);
-    g_assert_true(ch_inside_own_block(f->root_fd, "disk0", &reply));
+    g_assert_true(ch_inside_own_block(f->root.root_fd, "disk0", &reply));
     g_assert_true(is_107(f, "dev/disk0"));
     make_node(f, "dev/disk1", S_IFCHR, 1, 1);
-    g_assert_false(ch_inside_own_block(f->root_fd, "disk1", &reply));
+    g_assert_false(ch_inside_own_block(f->root.root_fd, "disk1", &reply));
     g_assert_cmpint(reply.errnum, ==, ENOTBLK);
-    test_tree_link(f->pod.root, "dev/disk2", "../../victim");
-    g_assert_false(ch_inside_own_block(f->root_fd, "disk2", &reply));
+    test_tree_link(f->root.pod.root, "dev/disk2", "../../victim");
+    g_assert_false(ch_inside_own_block(f->root.root_fd, "disk2", &reply));
     g_assert_cmpint(reply.errnum, ==, ELOOP);
 }
 
@@ -290,19 +279,19 @@ test_virtiofs(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    test_tree_mkdir(f->pod.root, VIRTIOFS);
-    g_assert_false(ch_inside_own_virtiofs(f->root_fd, "fs", &reply));
+    test_tree_mkdir(f->root.pod.root, VIRTIOFS);
+    g_assert_false(ch_inside_own_virtiofs(f->root.root_fd, "fs", &reply));
     g_assert_cmpint(reply.errnum, ==, ENOENT);
-    dir = fake_pod_path(&f->pod, VIRTIOFS);
+    dir = fake_pod_path(&f->root.pod, VIRTIOFS);
     fd = fake_pod_listen(dir, "fs.sock");
-    g_assert_true(ch_inside_own_virtiofs(f->root_fd, "fs", &reply));
+    g_assert_true(ch_inside_own_virtiofs(f->root.root_fd, "fs", &reply));
     g_assert_true(is_107(f, VIRTIOFS "/fs.sock"));
-    test_tree_write(f->pod.root, VIRTIOFS "/file.sock", "");
-    g_assert_false(ch_inside_own_virtiofs(f->root_fd, "file", &reply));
+    test_tree_write(f->root.pod.root, VIRTIOFS "/file.sock", "");
+    g_assert_false(ch_inside_own_virtiofs(f->root.root_fd, "file", &reply));
     g_assert_cmpint(reply.errnum, ==, ENOTSOCK);
     g_assert_false(is_107(f, VIRTIOFS "/file.sock"));
-    test_tree_link(f->pod.root, VIRTIOFS "/link.sock", "../../../../victim");
-    g_assert_false(ch_inside_own_virtiofs(f->root_fd, "link", &reply));
+    test_tree_link(f->root.pod.root, VIRTIOFS "/link.sock", "../../../../victim");
+    g_assert_false(ch_inside_own_virtiofs(f->root.root_fd, "link", &reply));
 }
 
 /* Runs without the right to change owners, as root is on a file system that squashes it. */
@@ -324,7 +313,7 @@ run_without_chown(const Fixture *f, bool (*func)(const Fixture *f))
 static bool
 own_file(const Fixture *f)
 {
-    ch_autofd int fd = openat(f->root_fd, "file", O_PATH | O_CLOEXEC);
+    ch_autofd int fd = openat(f->root.root_fd, "file", O_PATH | O_CLOEXEC);
     ChHandsReply reply = {0};
 
     if (ch_inside_own(fd, "/file", S_IROTH | S_IWOTH, &reply))
@@ -344,9 +333,9 @@ test_squashed_root(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    path = fake_pod_path(&f->pod, "file");
-    test_tree_write(f->pod.root, "file", "");
-    g_assert_cmpint(chmod(f->pod.dir, 0755), ==, 0);
+    path = fake_pod_path(&f->root.pod, "file");
+    test_tree_write(f->root.pod.root, "file", "");
+    g_assert_cmpint(chmod(f->root.pod.dir, 0755), ==, 0);
     g_assert_cmpint(chown(path, 0, 107), ==, 0);
     g_assert_cmpint(chmod(path, 0640), ==, 0);
     g_assert_cmpint(run_without_chown(f, own_file), ==, 1);

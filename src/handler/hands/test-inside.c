@@ -8,43 +8,14 @@
 #include <sys/syscall.h>
 
 #include "handler/hands/inside-own.h"
-#include "handler/hands/test-fake-pod.h"
+#include "handler/hands/test-fake-root.h"
 #include "lib/base/fd.h"
 #include "lib/base/time.h"
 
 #define PIPE "run/kubevirt/domain-notify-pipe.sock"
 
-typedef struct {
-    FakePod pod;
-    int root_fd;
-} Fixture;
-
-static void
-set_up(Fixture *f, gconstpointer data)
-{
-    f->root_fd = -EBADF;
-    if (geteuid() != 0)
-        return;
-    (void)umask(022);
-    fake_pod_init(&f->pod);
-    test_tree_write(f->pod.dir, "victim", "the host's");
-    f->root_fd = open(f->pod.root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    g_assert_cmpint(f->root_fd, >=, 0);
-}
-
-static void
-tear_down(Fixture *f, gconstpointer data)
-{
-    if (f->root_fd < 0)
-        return;
-    /* Whatever the pod did, the host's file is as it was. */
-    g_assert_cmpint(test_tree_stat(f->pod.dir, "victim").st_uid, ==, 0);
-    close(f->root_fd);
-    fake_pod_clear(&f->pod);
-}
-
 static int
-open_pipe(Fixture *f, int *out_fd, ChHandsReply *out_reply)
+open_pipe(FakeRoot *f, int *out_fd, ChHandsReply *out_reply)
 {
     *out_reply = (ChHandsReply){0};
     *out_fd = -EBADF;
@@ -53,7 +24,7 @@ open_pipe(Fixture *f, int *out_fd, ChHandsReply *out_reply)
 }
 
 static void
-make_node(const Fixture *f, const char *path, mode_t type, unsigned minor_number)
+make_node(const FakeRoot *f, const char *path, mode_t type, unsigned minor_number)
 {
     g_autofree char *full = fake_pod_path(&f->pod, path);
 
@@ -62,54 +33,54 @@ make_node(const Fixture *f, const char *path, mode_t type, unsigned minor_number
 
 /* What the pod put at the pipe's name before: all but links and full directories are replaced. */
 static void
-put_nothing(const Fixture *f)
+put_nothing(const FakeRoot *f)
 {
 }
 
 static void
-put_file(const Fixture *f)
+put_file(const FakeRoot *f)
 {
     test_tree_write(f->pod.root, PIPE, "old");
 }
 
 static void
-put_fifo(const Fixture *f)
+put_fifo(const FakeRoot *f)
 {
     make_node(f, PIPE, S_IFIFO, 0);
 }
 
 static void
-put_device(const Fixture *f)
+put_device(const FakeRoot *f)
 {
     make_node(f, PIPE, S_IFCHR, 232);
 }
 
 static void
-put_empty_dir(const Fixture *f)
+put_empty_dir(const FakeRoot *f)
 {
     test_tree_mkdir(f->pod.root, PIPE);
 }
 
 static void
-put_full_dir(const Fixture *f)
+put_full_dir(const FakeRoot *f)
 {
     test_tree_mkdir(f->pod.root, PIPE "/sub");
 }
 
 static void
-put_link(const Fixture *f)
+put_link(const FakeRoot *f)
 {
     test_tree_link(f->pod.root, PIPE, "../../../victim");
 }
 
 static void
-put_dangling_link(const Fixture *f)
+put_dangling_link(const FakeRoot *f)
 {
     test_tree_link(f->pod.root, PIPE, "made");
 }
 
 static void
-remove_share_dir(const Fixture *f)
+remove_share_dir(const FakeRoot *f)
 {
     g_autofree char *path = fake_pod_path(&f->pod, "run/kubevirt");
 
@@ -117,14 +88,14 @@ remove_share_dir(const Fixture *f)
 }
 
 static void
-link_share_dir_out(const Fixture *f)
+link_share_dir_out(const FakeRoot *f)
 {
     remove_share_dir(f);
     test_tree_link(f->pod.root, "run/kubevirt", "../../..");
 }
 
 static void
-link_share_dir_within(const Fixture *f)
+link_share_dir_within(const FakeRoot *f)
 {
     remove_share_dir(f);
     test_tree_mkdir(f->pod.root, "elsewhere");
@@ -133,7 +104,7 @@ link_share_dir_within(const Fixture *f)
 
 static const struct PipeCase {
     const char *path;
-    void (*put)(const Fixture *f);
+    void (*put)(const FakeRoot *f);
     int errnum;
     const char *found; /* where the pipe is then, in the root */
 } pipe_cases[] = {
@@ -152,7 +123,7 @@ static const struct PipeCase {
 
 /* spec:05-16.1#12 */
 static void
-test_pipe(Fixture *f, gconstpointer data)
+test_pipe(FakeRoot *f, gconstpointer data)
 {
     const struct PipeCase *c = data;
     ch_autofd int fd = -EBADF;
@@ -180,7 +151,7 @@ test_pipe(Fixture *f, gconstpointer data)
 }
 
 static bool
-close_pipe(Fixture *f, const ChHandsReply *opened)
+close_pipe(FakeRoot *f, const ChHandsReply *opened)
 {
     const ChFileId id = {opened->dev, opened->ino};
     ChHandsReply reply = {0};
@@ -189,7 +160,7 @@ close_pipe(Fixture *f, const ChHandsReply *opened)
 }
 
 static void
-test_close(Fixture *f, gconstpointer data)
+test_close(FakeRoot *f, gconstpointer data)
 {
     ch_autofd int first_fd = -EBADF;
     ch_autofd int second_fd = -EBADF;
@@ -209,7 +180,7 @@ test_close(Fixture *f, gconstpointer data)
 
 /* Longer than sun_path allows. */
 static void
-test_long_root(Fixture *f, gconstpointer data)
+test_long_root(FakeRoot *f, gconstpointer data)
 {
     g_autofree char *name = g_strnfill(200, 'd');
     g_autofree char *root = NULL;
@@ -229,7 +200,7 @@ test_long_root(Fixture *f, gconstpointer data)
 
 /* As it is asked for here; test-inside-own.c has the rest. */
 static int
-own_kvm(Fixture *f)
+own_kvm(FakeRoot *f)
 {
     ChHandsReply reply = {0};
 
@@ -261,7 +232,7 @@ attack(gpointer data)
 }
 
 static void
-test_race(Fixture *f, gconstpointer data)
+test_race(FakeRoot *f, gconstpointer data)
 {
     const int64_t end_us = ch_time_now_us() + 2 * CH_SECOND_US;
     Attacker attacker = {.root_fd = f->root_fd};
@@ -301,10 +272,26 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(pipe_cases); i++) {
         g_autofree char *path = g_strconcat("/inside/pipe/", pipe_cases[i].path, NULL);
 
-        g_test_add(path, Fixture, &pipe_cases[i], set_up, test_pipe, tear_down);
+        g_test_add(
+            path, FakeRoot, &pipe_cases[i], fake_root_set_up, test_pipe, fake_root_tear_down);
     }
-    g_test_add("/inside/close-spares-a-successor", Fixture, NULL, set_up, test_close, tear_down);
-    g_test_add("/inside/root-of-any-length", Fixture, NULL, set_up, test_long_root, tear_down);
-    g_test_add("/inside/racing-attacker", Fixture, NULL, set_up, test_race, tear_down);
+    g_test_add("/inside/close-spares-a-successor",
+               FakeRoot,
+               NULL,
+               fake_root_set_up,
+               test_close,
+               fake_root_tear_down);
+    g_test_add("/inside/root-of-any-length",
+               FakeRoot,
+               NULL,
+               fake_root_set_up,
+               test_long_root,
+               fake_root_tear_down);
+    g_test_add("/inside/racing-attacker",
+               FakeRoot,
+               NULL,
+               fake_root_set_up,
+               test_race,
+               fake_root_tear_down);
     return g_test_run();
 }

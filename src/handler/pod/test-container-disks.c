@@ -53,29 +53,11 @@ set_up(Fixture *f, gconstpointer data)
 }
 
 static void
-detach_all(const char *dir)
-{
-    g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
-    const char *name;
-
-    while (entries != NULL && (name = g_dir_read_name(entries)) != NULL) {
-        g_autofree char *path = g_build_filename(dir, name, NULL);
-
-        while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-            ;
-    }
-}
-
-static void
 tear_down(Fixture *f, gconstpointer data)
 {
-    g_autofree char *kernels = NULL;
-
     if (!f->is_ready)
         return;
-    kernels = g_build_filename(f->disks, "kernel-boot", NULL);
-    detach_all(kernels);
-    detach_all(f->disks);
+    fake_disk_detach(f->disks);
     fake_disk_clear(&f->disk); /* they hold copies of the hands' channels */
     fake_disk_clear(&f->kernel);
     ch_hands_stop(f->hands);
@@ -353,7 +335,7 @@ test_half_done(Fixture *f, gconstpointer data)
                                                                                 "true}");
     assert_outcome(f, vmi, 0, NULL);
     assert_content(f->disks, "disk_1.img", "image");
-    detach_all(f->disks);
+    fake_disk_detach_all(f->disks);
     test_tree_remove(f->disks);
     assert_cleans_up(f, vmi);
 }
