@@ -5,17 +5,21 @@
  *
  * Theory of operation: what they open of selinuxfs and of `attr` in /proc is in $CH_FAKE_SELINUX
  * instead: `enforce`, `own` (the label of this process), `launcher` (of any other), `exec` (what a
- * process wrote before it executed another). What they execute starts without an environment, and
- * so without this.
+ * process wrote before it executed another). What is executed is noted in `executed`; while there
+ * is a file `hang` it is never. It starts without an environment, and so without this.
  */
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "lib/base/fd.h"
 
 static char directory[512];
 
@@ -26,6 +30,15 @@ set_up(void)
 
     if (value != NULL)
         (void)g_strlcpy(directory, value, sizeof(directory));
+}
+
+static int
+open_file(const char *name, int flags)
+{
+    char path[1024];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return open(path, flags | O_CLOEXEC, 0644);
 }
 
 /* Returns @path, or what stands for it, in @buffer. */
@@ -87,4 +100,23 @@ fake_openat(int dir_fd, const char *path, int flags, ...)
     mode = take_mode(flags, args);
     va_end(args);
     return real(dir_fd, replace(path, buffer), flags, mode);
+}
+
+int fake_execve(const char *path, char *const argv[], char *const envp[]) __asm__("execve");
+
+int
+fake_execve(const char *path, char *const argv[], char *const envp[])
+{
+    int (*real)(const char *path, char *const argv[], char *const envp[]) = NULL;
+    void *found = dlsym(RTLD_NEXT, "execve");
+    ch_autofd int hang_fd = open_file("hang", O_RDONLY);
+    ch_autofd int fd = open_file("executed", O_WRONLY | O_CREAT | O_APPEND);
+
+    if (hang_fd >= 0)
+        for (;;)
+            (void)poll(NULL, 0, -1);
+    for (int i = 0; argv[i] != NULL; i++)
+        (void)dprintf(fd, "%s%s", argv[i], argv[i + 1] != NULL ? " " : "\n");
+    memcpy(&real, &found, sizeof(real));
+    return real(path, argv, envp);
 }

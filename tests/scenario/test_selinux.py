@@ -31,6 +31,11 @@ class Labels:
     def executed_as(self):
         return (self.path / "exec").read_text()
 
+    def executed(self):
+        """The command lines of all that the hands executed."""
+        file = self.path / "executed"
+        return file.read_text().splitlines() if file.exists() else []
+
 
 @pytest.fixture
 def labels(tmp_path):
@@ -55,6 +60,7 @@ def test_tap_has_the_launchers_label(stage, labels, enforce):
     assert capabilities(pathlib.Path(f"/proc/{labeller}/status"))["CapEff"] == expected
     launcher = run(stage)
     assert labels.executed_as() == LAUNCHERS
+    assert labels.executed() == ["virt-handler-hands make-tap tap0 1"]  # 1: for 107:107
     tap = links_of(launcher)["tap0"]
     assert tap["master"] == "k6t-eth0" and "UP" in tap["flags"]
     data = tap["linkinfo"]["info_data"]
@@ -65,7 +71,7 @@ def test_nothing_is_executed_for_an_equal_label(stage, labels):
     (labels.path / "launcher").write_text(OWN)
     stage.start_handler(program=labels.program)
     assert "tap0" in links_of(run(stage))
-    assert labels.executed_as() == ""
+    assert (labels.executed_as(), labels.executed()) == ("", [])
 
 
 def test_nothing_is_executed_without_selinux(stage, labels):
@@ -74,7 +80,21 @@ def test_nothing_is_executed_without_selinux(stage, labels):
     handler = stage.start_handler(program=labels.program)
     assert children_of(hands_of(handler)) == []
     assert "tap0" in links_of(run(stage))
-    assert labels.executed_as() == ""
+    assert (labels.executed_as(), labels.executed()) == ("", [])
+
+
+def test_helper_that_hangs_is_killed_and_tried_again(stage, labels):
+    (labels.path / "hang").touch()
+    handler = stage.start_handler(program=labels.program)
+    labeller, = children_of(hands_of(handler))
+    vmi = document("masquerade", migrationTransport="Unix")
+    launcher = stage.start_launcher(vmi, NET)
+    stage.create(vmi)
+    harness.wait_for(lambda: "an operation in pod" in handler.text(), "the deadline of a tap")
+    (labels.path / "hang").unlink()
+    stage.api.wait_phase("Running", "vm1")
+    assert "tap0" in links_of(launcher)
+    harness.wait_for(lambda: children_of(labeller) == [], "the labeller's children to end")
 
 
 def test_label_that_is_refused_fails_the_vm(stage, labels):
