@@ -352,8 +352,7 @@ given_fd(const ChPodEntry *pod, const ChHandsRequest *request)
     g_assert_not_reached();
 }
 
-/* The pod of the request's handle, NULL with the reply filled in when nothing is to be done in it.
- */
+/* The pod of the request's handle; NULL with the reply filled in: nothing is to be done in it. */
 static const ChPodEntry *
 find_pod(const ChHandsRequest *request, ChHandsReply *reply)
 {

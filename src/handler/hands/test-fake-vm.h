@@ -27,6 +27,24 @@ typedef struct {
     int pidfd; /* of the launcher */
 } FakeVm;
 
+static inline void
+fake_vm_tell_tsan(void)
+{
+    g_test_skip("ThreadSanitizer has a thread of its own, and threads are counted here");
+}
+
+/* Whether a program's tests cannot be; then there is one at @path that says why. */
+static inline bool
+fake_vm_is_under_tsan(const char *path)
+{
+#ifdef __SANITIZE_THREAD__
+    g_test_add_func(path, fake_vm_tell_tsan);
+    return true;
+#else
+    return false;
+#endif
+}
+
 /* For the start of a test that needs it; true: return. */
 static inline bool
 fake_vm_skip(void)
