@@ -90,8 +90,8 @@ turns_take(gpointer data) /* loop thread */
     }
     pthread_mutex_lock(&gate->lock);
     turns->is_over = true;
-    pthread_cond_broadcast(&gate->changed);
     pthread_mutex_unlock(&gate->lock);
+    pthread_cond_broadcast(&gate->changed);
 }
 
 /* The deadline is the peer's: what it said in time may lie unread while our loop is busy. */
@@ -196,8 +196,8 @@ exchange_finish(Exchange *exchange, GError *error)
     pthread_mutex_lock(&exchange->gate.lock);
     exchange->is_done = true;
     exchange->error = error;
-    pthread_cond_broadcast(&exchange->gate.changed);
     pthread_mutex_unlock(&exchange->gate.lock);
+    pthread_cond_broadcast(&exchange->gate.changed);
 }
 
 static void

@@ -354,8 +354,8 @@ set_state(ChGrpcChannel *channel, ChGrpcChannelState state)
 {
     pthread_mutex_lock(&channel->gate.lock);
     channel->state = MAX(channel->state, state); /* a channel never gets younger */
-    pthread_cond_broadcast(&channel->gate.changed);
     pthread_mutex_unlock(&channel->gate.lock);
+    pthread_cond_broadcast(&channel->gate.changed);
 }
 
 static ChGrpcChannelState

@@ -4,9 +4,10 @@
  * server-connection: nghttp2 on a bufferevent.
  *
  * Theory of operation: bytes go from the bufferevent's input to nghttp2, whose callbacks find the
- * stream's call and drive it; afterwards, and whenever a call has something to send, flush() moves
- * what nghttp2 wants to send to the bufferevent's output, up to OUTPUT_HIGH_BYTES; the rest follows
- * when that has drained. Message bodies go from a call's buffer to the output without a copy.
+ * stream's call and drive it; afterwards, and whenever a call has something to send, flush() writes
+ * what nghttp2 wants to send. What the socket does not take stays in the bufferevent's output, up
+ * to OUTPUT_HIGH_BYTES; the rest follows when that has drained. Message bodies go from a call's
+ * buffer to the output without a copy.
  */
 
 #include <event2/buffer.h>
@@ -16,6 +17,7 @@
 
 #include "lib/base/time.h"
 #include "lib/grpc/server-internal.h"
+#include "lib/io/write-now.h"
 
 #define MAX_FRAME_BYTES   16384
 #define OUTPUT_HIGH_BYTES (128u << 10)
@@ -68,6 +70,22 @@ rest(ChGrpcConnection *connection)
     ch_h2_frame_lender_rest(&connection->lender);
 }
 
+/* Returns: 0, or what nghttp2 has against it */
+static int
+transmit(ChGrpcConnection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    bool is_full;
+    int result;
+
+    do {
+        result = ch_h2_send(connection->session, output, OUTPUT_HIGH_BYTES);
+        is_full = evbuffer_get_length(output) >= OUTPUT_HIGH_BYTES;
+        ch_write_now(connection->bev);
+    } while (result == 0 && is_full && evbuffer_get_length(output) == 0);
+    return result;
+}
+
 void
 ch_grpc_connection_flush(ChGrpcConnection *connection)
 {
@@ -75,8 +93,7 @@ ch_grpc_connection_flush(ChGrpcConnection *connection)
 
     if (connection->is_reading)
         return; /* the reader flushes when it is done */
-    if (ch_h2_send(connection->session, output, OUTPUT_HIGH_BYTES) < 0 ||
-        (is_over(connection) && evbuffer_get_length(output) == 0))
+    if (transmit(connection) < 0 || (is_over(connection) && evbuffer_get_length(output) == 0))
         ch_grpc_connection_close(connection);
     else if (connection->had_stream && connection->calls.length == 0)
         rest(connection);
@@ -364,7 +381,7 @@ ch_grpc_connection_open(ChGrpcServer *server, int fd, ChGrpcPeer *peer)
     connection->bev =
         bufferevent_socket_new(ch_loop_peek_base(server->loop), fd, BEV_OPT_CLOSE_ON_FREE);
     bufferevent_setcb(connection->bev, on_read, on_drained, on_event, connection);
-    bufferevent_enable(connection->bev, EV_READ | EV_WRITE);
+    ch_write_now_init(connection->bev);
     connection->session = session_new(server, connection);
     ch_grpc_connection_flush(connection); /* a Go client sends nothing before our SETTINGS came */
 }

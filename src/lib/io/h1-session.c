@@ -7,6 +7,7 @@
 
 #include "lib/io/http1-parser.h"
 #include "lib/io/tls.h"
+#include "lib/io/write-now.h"
 
 /*
  * Theory of operation: a request is running while there is a parser. As callbacks may free the
@@ -168,7 +169,7 @@ ch_h1_session_new(ChLoop *loop, struct bufferevent *bev, ChH1ClosedFunc on_close
     session->on_closed = on_closed;
     session->data = data;
     bufferevent_setcb(bev, on_readable, NULL, on_bev_event, session);
-    bufferevent_enable(bev, EV_READ | EV_WRITE);
+    ch_write_now_init(bev);
     return session;
 }
 
@@ -235,6 +236,7 @@ ch_h1_session_request(ChH1Session *session,
     evbuffer_add(output, head->str, head->len);
     if (body != NULL)
         write_body(output, body);
+    ch_write_now(session->bev);
 }
 
 bool

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "lib/io/h2-wire.h"
-
 #include "lib/io/tls.h"
+#include "lib/io/write-now.h"
 
 /*
  * Theory of operation
@@ -462,11 +462,13 @@ receive(ChH2Session *session)
         fail_by_nghttp2(session, result);
 }
 
-/* Stops at the high mark; the bufferevent's write callback comes back at the low one. */
+/* Stops at the high mark when the socket takes no more; the bufferevent's write callback comes back
+ * at the low one. */
 static void
 transmit(ChH2Session *session)
 {
     struct evbuffer *output = bufferevent_get_output(session->bev);
+    bool is_full;
     int result;
 
     if (session->owes_preface)
@@ -474,7 +476,11 @@ transmit(ChH2Session *session)
     session->owes_preface = false;
     if (session->is_write_broken)
         evbuffer_drain(output, SIZE_MAX);
-    result = ch_h2_send(session->ng, output, OUTPUT_HIGH_BYTES);
+    do {
+        result = ch_h2_send(session->ng, output, OUTPUT_HIGH_BYTES);
+        is_full = evbuffer_get_length(output) >= OUTPUT_HIGH_BYTES;
+        ch_write_now(session->bev);
+    } while (result == 0 && is_full && evbuffer_get_length(output) == 0);
     if (result < 0)
         fail_by_nghttp2(session, result);
 }
@@ -635,7 +641,7 @@ ch_h2_session_new(ChLoop *loop,
 
     bufferevent_setcb(bev, on_readable, on_writable, on_bev_event, session);
     bufferevent_setwatermark(bev, EV_WRITE, OUTPUT_LOW_BYTES, 0);
-    bufferevent_enable(bev, EV_READ | EV_WRITE);
+    ch_write_now_init(bev);
     ch_timer_arm(session->turn, 0); /* the preface; and what @bev may have read already */
     return session;
 }

@@ -288,8 +288,8 @@ ch_worker_pool_run(ChWorkerPool *pool, ChWorkFunc func, gpointer data, GDestroyN
     g_queue_push_tail(&pool->jobs, job);
     if (g_queue_get_length(&pool->jobs) > pool->n_idle)
         add_thread(pool);
-    pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
+    pthread_cond_signal(&pool->wake); /* a thread woken before would wait for the lock at once */
 }
 
 guint
