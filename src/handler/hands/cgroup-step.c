@@ -15,14 +15,6 @@
 #include "handler/hands/reply.h"
 #include "lib/base/fd.h"
 
-bool
-ch_cgroup_step_look_for_devices(const ChStep *step, int root_fd, ChHandsReply *reply)
-{
-    static ChDeviceRules base;
-
-    return ch_inside_list_devices(root_fd, step->request.flags, &base, reply);
-}
-
 static bool
 take_rules(const ChStep *step, const void *bytes, ChDeviceRules *out_rules, ChHandsReply *reply)
 {

@@ -14,9 +14,6 @@
 
 #include "handler/hands/child.h"
 
-/* DEVICES_LOOK */
-bool ch_cgroup_step_look_for_devices(const ChStep *step, int root_fd, ChHandsReply *reply);
-
 /* DEVICES_SET; @bytes: rules, from the brain: each is looked at. */
 bool
 ch_cgroup_step_set_devices(const ChStep *step, const void *bytes, int root_fd, ChHandsReply *reply);

@@ -124,6 +124,13 @@ is_there(int root_fd, const char *path, ChHandsReply *reply)
 }
 
 bool
+ch_inside_has_devices(int root_fd, uint32_t flags, ChHandsReply *reply)
+{
+    return (!(flags & CH_HANDS_RNG) || is_there(root_fd, "dev/urandom", reply)) &&
+           (!(flags & CH_HANDS_VSOCK) || is_there(root_fd, "dev/vhost-vsock", reply));
+}
+
+bool
 ch_inside_list_devices(int root_fd, uint32_t flags, ChDeviceRules *out_rules, ChHandsReply *reply)
 {
     ch_autofd int dev_fd =
@@ -133,9 +140,7 @@ ch_inside_list_devices(int root_fd, uint32_t flags, ChDeviceRules *out_rules, Ch
     int result;
 
     out_rules->n_rules = 0;
-    if ((flags & CH_HANDS_RNG) && !is_there(root_fd, "dev/urandom", reply))
-        return false;
-    if ((flags & CH_HANDS_VSOCK) && !is_there(root_fd, "dev/vhost-vsock", reply))
+    if (!ch_inside_has_devices(root_fd, flags, reply))
         return false;
     if (dev_fd == -ENOENT)
         return true;

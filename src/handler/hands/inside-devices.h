@@ -13,9 +13,13 @@
 #include "handler/hands/protocol.h"
 #include "lib/linux/device-rules.h"
 
+/* Whether the devices of @flags are there: CH_HANDS_RNG: /dev/urandom; CH_HANDS_VSOCK:
+ * /dev/vhost-vsock. Returns: false with the reply filled in: ENOENT, ... */
+bool ch_inside_has_devices(int root_fd, uint32_t flags, ChHandsReply *reply);
+
 /**
  * ch_inside_list_devices: a rule for each device node below the pod's /dev.
- * @flags: CH_HANDS_RNG and CH_HANDS_VSOCK: /dev/urandom and /dev/vhost-vsock must be there
+ * @flags: as of ch_inside_has_devices(), which is asked first
  * @out_rules: allow rules, for everything
  *
  * Only nodes on a tmpfs count: the container runtime put them there for this pod, while a file

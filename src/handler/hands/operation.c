@@ -8,6 +8,7 @@
 
 #include "handler/hands/cache.h"
 #include "handler/hands/cgroup-step.h"
+#include "handler/hands/inside-devices.h"
 #include "handler/hands/inside-disk.h"
 #include "handler/hands/inside-look.h"
 #include "handler/hands/inside-metrics.h"
@@ -230,7 +231,7 @@ static bool
 look_for_devices(
     const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
 {
-    return ch_cgroup_step_look_for_devices(step, root_fd, reply);
+    return ch_inside_has_devices(root_fd, step->request.flags, reply);
 }
 
 static bool

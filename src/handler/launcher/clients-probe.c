@@ -117,18 +117,25 @@ ch_launcher_clients_probe_socket(ChLauncherClients *clients, const char *socket_
 }
 
 ChLauncherLiveness
-ch_launcher_clients_probe(ChLauncherClients *clients, const ChLauncherVmi *vmi, int64_t now_us)
+ch_launcher_clients_probe(ChLauncherClients *clients,
+                          const ChLauncherVmi *vmi,
+                          int64_t now_us,
+                          char **out_found)
 {
     EntryView view = view_entry(clients, vmi->uid);
     g_autofree char *path = view.socket_path;
     bool is_unresponsive = false;
 
+    if (out_found != NULL)
+        *out_found = NULL;
     if (view.is_ready && path != NULL)
         return ch_launcher_clients_probe_socket(clients, path);
     if (!view.is_ready) {
         g_free(path);
         path = ch_launcher_clients_find_socket(clients, vmi, &is_unresponsive, NULL);
         note_entry(clients, vmi->uid, path, now_us);
+        if (out_found != NULL)
+            *out_found = g_strdup(path);
     }
     if (path != NULL)
         return is_unresponsive ? CH_LAUNCHER_LIVENESS_UNRESPONSIVE

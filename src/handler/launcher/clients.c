@@ -301,14 +301,24 @@ get_again(ChLauncherClients *clients, const ChLauncherVmi *vmi, const Found *fou
                                  : make_lost(clients, found, why);
 }
 
+/* Returns: (transfer full): NULL with @error */
+static char *
+first_socket(ChLauncherClients *clients, const ChLauncherVmi *vmi, GError **error)
+{
+    bool is_unresponsive;
+
+    if (vmi->found_socket != NULL)
+        return g_strdup(vmi->found_socket);
+    if (vmi->n_pods == 0 && vmi->known_socket != NULL)
+        return g_strdup(vmi->known_socket);
+    return ch_launcher_clients_find_socket(clients, vmi, &is_unresponsive, error);
+}
+
 static ChLauncherClient *
 get_first(ChLauncherClients *clients, const ChLauncherVmi *vmi, GError **error)
 {
-    bool is_unresponsive, is_new_record;
-    g_autofree char *path =
-        vmi->n_pods == 0 && vmi->known_socket != NULL
-            ? g_strdup(vmi->known_socket)
-            : ch_launcher_clients_find_socket(clients, vmi, &is_unresponsive, error);
+    g_autofree char *path = first_socket(clients, vmi, error);
+    bool is_new_record;
     Tie made;
 
     if (path == NULL || !clients->seam.record(clients->seam_data, vmi, path, &is_new_record, error))

@@ -50,6 +50,7 @@ typedef struct {
     bool is_nonroot;
     const char *known_socket; /* (nullable): on record for this very VMI; where its launcher is
                                  looked for when no pods are known */
+    const char *found_socket; /* (nullable): ch_launcher_clients_probe() has just found it */
 } ChLauncherVmi;
 
 /* What the table cannot do itself. Functions run on worker threads and may block with a deadline.
@@ -106,9 +107,12 @@ typedef enum {
     CH_LAUNCHER_LIVENESS_RESPONSIVE,
 } ChLauncherLiveness;
 
-/* Spec 01 §14.4, with its side effects on the entry. No connection is made. @now_us: monotonic. */
-ChLauncherLiveness
-ch_launcher_clients_probe(ChLauncherClients *clients, const ChLauncherVmi *vmi, int64_t now_us);
+/* Spec 01 §14.4, with its side effects on the entry. No connection is made. @now_us: monotonic.
+ * @out_found: (optional) (transfer full) (nullable): the socket, if it was looked for and found */
+ChLauncherLiveness ch_launcher_clients_probe(ChLauncherClients *clients,
+                                             const ChLauncherVmi *vmi,
+                                             int64_t now_us,
+                                             char **out_found);
 
 /* Spec 01 §14.4 note 3 alone: by the files beside a socket that is known. */
 ChLauncherLiveness ch_launcher_clients_probe_socket(ChLauncherClients *clients,

@@ -626,7 +626,7 @@ make_entry(Fixture *f, EntryState state)
         return;
     f->socket_pods = state == ENTRY_READY ? "a" : "";
     f->has_dir = true;
-    (void)ch_launcher_clients_probe(f->clients, &vmi, NOW_US);
+    (void)ch_launcher_clients_probe(f->clients, &vmi, NOW_US, NULL);
 }
 
 /* A ready entry is not searched for again: without any socket it is still judged by the files. */
@@ -636,7 +636,8 @@ is_ready(Fixture *f)
     f->socket_pods = "";
     f->has_dir = false;
     f->is_unresponsive = false;
-    return ch_launcher_clients_probe(f->clients, &vmi, NOW_US) == CH_LAUNCHER_LIVENESS_RESPONSIVE;
+    return ch_launcher_clients_probe(f->clients, &vmi, NOW_US, NULL) ==
+           CH_LAUNCHER_LIVENESS_RESPONSIVE;
 }
 
 static void
@@ -649,9 +650,29 @@ test_probe(Fixture *f, gconstpointer data)
     f->has_dir = c->has_dir;
     f->is_unresponsive = c->is_unresponsive;
     g_assert_cmpint(
-        ch_launcher_clients_probe(f->clients, &vmi, NOW_US + c->age_us), ==, c->liveness);
+        ch_launcher_clients_probe(f->clients, &vmi, NOW_US + c->age_us, NULL), ==, c->liveness);
     g_assert_true(is_ready(f) == c->becomes_ready);
     assert_steps(f, ""); /* no connection is made */
+}
+
+/* What a probe has just found is not looked for again. */
+static void
+test_probe_finds_for_get(Fixture *f, gconstpointer data)
+{
+    g_autofree char *found = NULL;
+    g_autoptr(ChLauncherClient) client = NULL;
+    ChLauncherVmi told = vmi;
+
+    f->socket_pods = "a";
+    (void)ch_launcher_clients_probe(f->clients, &vmi, NOW_US, &found);
+    g_assert_nonnull(found);
+    f->socket_pods = "";
+    told.found_socket = found;
+    client = ch_launcher_clients_get(f->clients, &told, NULL);
+    g_assert_nonnull(client);
+    g_clear_pointer(&found, g_free);
+    (void)ch_launcher_clients_probe(f->clients, &vmi, NOW_US, &found);
+    g_assert_null(found); /* it was not looked for */
 }
 
 /* A synthetic VMI has no pods: an entry of it says dead at once. */
@@ -660,7 +681,7 @@ test_probe_without_pods(Fixture *f, gconstpointer data)
 {
     const ChLauncherVmi gone = {.namespace_ = "ns", .name = "vm", .uid = "old"};
 
-    g_assert_cmpint(ch_launcher_clients_probe(f->clients, &gone, NOW_US),
+    g_assert_cmpint(ch_launcher_clients_probe(f->clients, &gone, NOW_US, NULL),
                     ==,
                     CH_LAUNCHER_LIVENESS_UNRESPONSIVE);
 }
@@ -674,10 +695,10 @@ test_forget_drops_what_never_connected(Fixture *f, gconstpointer data)
     ch_launcher_clients_forget(f->clients, "u");
     ch_launcher_clients_forget(f->clients, "never-there");
     /* as if seen for the first time */
-    g_assert_cmpint(
-        ch_launcher_clients_probe(f->clients, &vmi, NOW_US + CH_LAUNCHER_READY_TIMEOUT_US + 1),
-        ==,
-        CH_LAUNCHER_LIVENESS_NOT_INITIALIZED);
+    g_assert_cmpint(ch_launcher_clients_probe(
+                        f->clients, &vmi, NOW_US + CH_LAUNCHER_READY_TIMEOUT_US + 1, NULL),
+                    ==,
+                    CH_LAUNCHER_LIVENESS_NOT_INITIALIZED);
     f->socket_pods = "a";
     client = get(f);
     ch_launcher_clients_forget(f->clients, "u"); /* a connection stays */
@@ -727,6 +748,7 @@ main(int argc, char **argv)
         ADD(path, &probe_cases[i], test_probe);
     }
     ADD("/clients/probe/without-pods", NULL, test_probe_without_pods);
+    ADD("/clients/probe/finds-for-get", NULL, test_probe_finds_for_get);
     ADD("/clients/forget-drops-what-never-connected", NULL, test_forget_drops_what_never_connected);
     return g_test_run();
 }

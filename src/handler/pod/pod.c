@@ -337,7 +337,7 @@ ch_pod_has_devices(ChPod *pod, uint32_t flags, GError **error)
 {
     const ChHandsRequest request = {.op = CH_HANDS_OP_DEVICES_LOOK, .flags = flags};
 
-    if (pod->has_devices && pod->devices_flags == flags)
+    if (flags == 0 || (pod->has_devices && pod->devices_flags == flags))
         return true;
     if (!ch_pod_ask(pod, &request, NULL, NULL, error))
         return false;

@@ -194,5 +194,6 @@ bool ch_pod_ask(const ChPod *pod,
                 GError **error);
 
 /* Whether the devices that a VM needs are in the pod; asked until they were, since a runtime's
- * nodes stay. @flags: CH_HANDS_RNG, CH_HANDS_VSOCK. For cgroup.c. Returns: false with CH_ERRNO */
+ * nodes stay, and not for none. @flags: CH_HANDS_RNG, CH_HANDS_VSOCK. For cgroup.c. Returns: false
+ * with CH_ERRNO */
 bool ch_pod_has_devices(ChPod *pod, uint32_t flags, GError **error);

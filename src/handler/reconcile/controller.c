@@ -340,8 +340,9 @@ forget_if_gone(ChController *controller, const ChPass *pass)
         forget_name(controller, pass->key);
 }
 
+/* What the queue is told of a pass that is over; dispatch() comes next. */
 static void
-pass_finish(ChPass *pass) /* loop thread */
+settle(ChPass *pass)
 {
     ChController *controller = pass->controller;
     int64_t now_us = ch_time_now_us();
@@ -357,7 +358,13 @@ pass_finish(ChPass *pass) /* loop thread */
     }
     ch_workqueue_done(controller->queue, pass->key);
     forget_if_gone(controller, pass);
-    dispatch(controller);
+}
+
+static void
+pass_finish(ChPass *pass) /* loop thread */
+{
+    settle(pass);
+    dispatch(pass->controller);
 }
 
 static void
@@ -434,17 +441,44 @@ pass_work(gpointer data) /* worker */
     deliver(data);
 }
 
+/* Whether decide() would ignore it, and nobody need be told of that: no worker has to look. */
+static bool
+waits_for_write(const ChPass *pass)
+{
+    return pass->object != NULL && !pass->expectations_satisfied &&
+           (pass->domain == NULL || pass->domain->status != CH_DOMAIN_UNKNOWN);
+}
+
+/* Returns: whether it is over already */
+static bool
+begin(ChPass *pass /* (transfer full) */)
+{
+    const bool is_over = waits_for_write(pass);
+
+    if (is_over) {
+        settle(pass);
+        ch_pass_free(pass);
+    } else {
+        ch_worker_pool_run(pass->env->pool, pass_work, pass, pass_free);
+    }
+    return is_over;
+}
+
 static void
 dispatch(ChController *controller)
 {
     int64_t next_us, now_us = ch_time_now_us();
+    bool has_settled;
     char *key;
 
     if (!controller->is_started)
         return;
-    next_us = ch_workqueue_advance(controller->queue, now_us);
-    while ((key = ch_workqueue_get(controller->queue)) != NULL)
-        ch_worker_pool_run(controller->env.pool, pass_work, pass_new(controller, key), pass_free);
+    do {
+        has_settled = false;
+        next_us = ch_workqueue_advance(controller->queue, now_us);
+        while ((key = ch_workqueue_get(controller->queue)) != NULL)
+            has_settled |= begin(pass_new(controller, key));
+    } while (has_settled); /* which may have put it off */
     if (next_us >= 0)
         ch_timer_arm(controller->delay_timer, next_us - now_us);
 }

@@ -61,9 +61,11 @@ note_not_written(ChPass *pass, const GError *error)
 static bool
 is_stored(const ChPass *pass, GBytes *answer, GError **error)
 {
+    static const ChJsonPart metadata[] = {{"uid", NULL}, {NULL, NULL}};
+    static const ChJsonPart parts[] = {{"metadata", metadata}, {NULL, NULL}};
     gsize length;
     const char *text = g_bytes_get_data(answer, &length);
-    g_autoptr(ChJson) stored = ch_json_parse(text, (gssize)length, error);
+    g_autoptr(ChJson) stored = ch_json_parse_parts(text, (gssize)length, parts, error);
 
     if (stored == NULL) {
         g_prefix_error(error, "answer to the write of %s: ", pass->key);

@@ -21,6 +21,7 @@ ch_pass_free(ChPass *pass)
     g_free(pass->name);
     g_free(pass->ghost_uid);
     g_free(pass->ghost_socket);
+    g_free(pass->found_socket);
     ch_object_unref(pass->object);
     ch_cluster_config_unref(pass->config);
     g_clear_pointer(&pass->plugins, g_bytes_unref);
@@ -95,6 +96,7 @@ ch_pass_launcher_vmi(const ChPass *pass, const char *uid, GArray **out_pods)
         .pods = (const ChLauncherPod *)(gpointer)pods->data,
         .n_pods = pods->len,
         .known_socket = g_strcmp0(pass->ghost_uid, uid) == 0 ? pass->ghost_socket : NULL,
+        .found_socket = g_strcmp0(pass->vmi.uid, uid) == 0 ? pass->found_socket : NULL,
         .is_nonroot =
             (ch_json_int_at(pass->document, &user, "status", "runtimeUser") && user != 0) ||
             ch_json_at(pass->document, "metadata", "annotations", "kubevirt.io/nonroot") != NULL,
@@ -174,7 +176,9 @@ probe_launcher(ChPass *pass)
     g_autoptr(GArray) pods = NULL;
     const ChLauncherVmi vmi = ch_pass_launcher_vmi(pass, pass->vmi.uid, &pods);
 
-    return launcher_states[ch_launcher_clients_probe(pass->env->clients, &vmi, ch_time_now_us())];
+    g_clear_pointer(&pass->found_socket, g_free);
+    return launcher_states[ch_launcher_clients_probe(
+        pass->env->clients, &vmi, ch_time_now_us(), &pass->found_socket)];
 }
 
 /* The VMI's pods say nothing about another VM: its own record does, else its entry. */
@@ -188,7 +192,8 @@ probe_stale(const ChPass *pass, const char *uid)
     if (record != NULL && g_str_equal(record->uid, uid))
         return launcher_states[ch_launcher_clients_probe_socket(pass->env->clients,
                                                                 record->socket_file)];
-    return launcher_states[ch_launcher_clients_probe(pass->env->clients, &vmi, ch_time_now_us())];
+    return launcher_states[ch_launcher_clients_probe(
+        pass->env->clients, &vmi, ch_time_now_us(), NULL)];
 }
 
 static bool

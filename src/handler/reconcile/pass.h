@@ -45,6 +45,7 @@ typedef struct {
     ChVmiView vmi;             /* of the document */
     char *ghost_uid;           /* owned (nullable) */
     char *ghost_socket;        /* owned (nullable): with a ghost record */
+    char *found_socket;        /* owned (nullable): of the VMI's launcher, found by this pass */
     ChFacts facts;
     ChDecision decision;
     int64_t requeue_us; /* the earliest wish; 0: none */
