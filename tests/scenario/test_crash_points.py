@@ -338,17 +338,18 @@ def wipe(stage):
 reached = {}  # life -> points
 
 
-# life -> how the points are called that are tried in it, and which of them each time; other lives have the rest
-ONLY = {"plugs": ("network", "network/step")}
+# life -> how the points are called that are tried in it, and which of them each time; other lives have the rest. Of a request to the
+# hands these are: nothing is done yet, and the hands die; all is done, and the brain dies.
+ONLY = {"plugs": ("network", ("network/step",))}
 
 
 def arms(passed, life):
     """What to die of: (process, point, time)."""
-    only, always = ONLY.get(life, ("", "hands/done"))
+    only, always = ONLY.get(life, ("", ("hands/asked", "hands/answered")))
     processes = LIVES[life][2]
     for process in processes:
         for point, times in sorted(passed[process].items()):
-            most = OFTEN if point == always and process == 0 else MOST
+            most = OFTEN if point in always and process == 0 else MOST
             for time in range(1, 1 + min(times, most)) if point.startswith(only) else ():
                 yield process, point, time
 

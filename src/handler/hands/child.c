@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "handler/hands/board.h"
 #include "handler/hands/reply.h"
 #include "handler/hands/sandbox.h"
 #include "lib/base/fd.h"
@@ -41,24 +42,43 @@ close_others(int channel_fd)
            close_range(MAX(first, kept + 1), ~0u, 0) == 0;
 }
 
+/* The board comes first: the brain's next request finds this child free. */
+static void
+answer_brain(int brain_fd, const ChStep *step, Answer *answer, int fd)
+{
+    ch_board_note(step->slot, step->turn, answer->is_last);
+    if (!ch_hands_op_is_silent(step->request.op))
+        (void)ch_reply_send(&answer->reply, brain_fd, answer->reply.errnum == 0 ? fd : -EBADF);
+}
+
 /* Returns whether there may be another one. */
 static bool
 do_step(int channel_fd, ChStepFunc func)
 {
     static Record record;
-    ch_autofd int given_fd = -EBADF;
+    const ChStep *step = &record.step;
+    ch_autofd int first_fd = -EBADF;
+    ch_autofd int second_fd = -EBADF;
     ch_autofd int fd = -EBADF;
     Answer answer = {0};
+    int fds[2] = {-EBADF, -EBADF};
     ssize_t n;
 
     if (ch_channel_wait(channel_fd, G_MAXINT64 / 2) < 0)
         return false;
-    n = ch_channel_receive(channel_fd, &record, sizeof(record), &given_fd);
-    if (n < (ssize_t)G_STRUCT_OFFSET(Record, bytes) || (gsize)n != record_size(&record.step))
+    n = ch_channel_receive_fds(channel_fd, &record, sizeof(record), fds, G_N_ELEMENTS(fds));
+    first_fd = fds[0];
+    second_fd = fds[1];
+    if (n < (ssize_t)G_STRUCT_OFFSET(Record, bytes) || (gsize)n != record_size(step))
         return false;
-    ch_reply_init(&answer.reply, &record.step.request);
-    answer.is_last = !func(&record.step, record.bytes, given_fd, &fd, &answer.reply);
-    return ch_channel_send(channel_fd, &answer, sizeof(answer), fd) == 0 && !answer.is_last;
+    ch_reply_init(&answer.reply, &step->request);
+    answer.is_last =
+        !func(step, record.bytes, step->turn != 0 ? second_fd : first_fd, &fd, &answer.reply);
+    if (step->turn != 0)
+        answer_brain(first_fd, step, &answer, fd);
+    else if (ch_channel_send(channel_fd, &answer, sizeof(answer), fd) < 0)
+        return false;
+    return !answer.is_last;
 }
 
 static void
@@ -95,14 +115,21 @@ ch_child_start(ChChild *out_child, ChStepFunc func, bool is_on_mounts)
 }
 
 int
-ch_child_send(const ChChild *child, const ChStep *step, const void *bytes, int given_fd)
+ch_child_send(
+    const ChChild *child, const ChStep *step, const void *bytes, int given_fd, int brain_fd)
 {
     static Record record;
+    int fds[2];
+    size_t n_fds = 0;
 
     record.step = *step;
     if (step->request.n_bytes > 0)
         memcpy(record.bytes, bytes, step->request.n_bytes);
-    return -ch_channel_send(child->channel_fd, &record, record_size(step), given_fd);
+    if (step->turn != 0)
+        fds[n_fds++] = brain_fd;
+    if (given_fd >= 0)
+        fds[n_fds++] = given_fd;
+    return -ch_channel_send_fds(child->channel_fd, &record, record_size(step), fds, n_fds);
 }
 
 bool

@@ -5,10 +5,11 @@
  *
  * Theory of operation: a copy of the hands, with the same capabilities and filter, that keeps none
  * of their descriptors. A step comes as a record with the one descriptor that it needs (a pod's
- * root, its process, or a netlink socket in it); the child closes it once it has answered, so that
- * nothing of a pod is left when the next step, perhaps in another pod, comes. It ends when its
- * channel closes, when the hands do, or when a step says that it left traces. Thread: the hands'
- * one.
+ * root, its process, or a netlink socket in it), and mostly with the channel of the brain that it
+ * is to be answered on; else the answer goes to the hands. The child closes both once it has
+ * answered, so that nothing of a pod is left when the next step, perhaps in another pod, comes. It
+ * ends when its channel closes, when the hands do, or when a step says that it left traces. Thread:
+ * the hands' one.
  */
 
 #pragma once
@@ -23,6 +24,8 @@ typedef struct {
     ChHandsRequest request;
     pid_t pid;      /* CONNECT: the listener's */
     ChFileId inode; /* CONNECT: of the socket it was reached by */
+    uint32_t slot;  /* what is noted on the board once it is done, if the child answers the brain */
+    uint32_t turn;  /* 0: it answers the hands */
 } ChStep;
 
 /**
@@ -46,12 +49,13 @@ typedef struct {
  * Returns 0 or a positive errno. */
 int ch_child_start(ChChild *out_child, ChStepFunc func, bool is_on_mounts);
 
-/* @bytes: step->request.n_bytes of them. Returns 0 or a positive errno: EPIPE or ECONNRESET when
- * the child is no more. */
-int ch_child_send(const ChChild *child, const ChStep *step, const void *bytes, int given_fd);
+/* @bytes: step->request.n_bytes of them. @brain_fd: where a step with a turn is answered. Returns 0
+ * or a positive errno: EPIPE or ECONNRESET when the child is no more. */
+int ch_child_send(
+    const ChChild *child, const ChStep *step, const void *bytes, int given_fd, int brain_fd);
 
 /**
- * ch_child_receive: takes the answer of a child that is readable.
+ * ch_child_receive: takes the answer of a child that is readable, of a step without a turn.
  * @out_fd: what it sent along, or -EBADF; the caller's
  * @out_is_last: whether the child ends after it
  *

@@ -443,6 +443,7 @@ ch_hands_call_with(ChHands *hands,
     if (result == 0)
         result = take_reply(hands, index, sent.sequence, deadline_us, &reply, &fd);
     put_back(hands, index);
+    CH_CRASH_POINT("hands/answered");
     if (result != 0)
         return fail_call(hands, name, result, error);
     if (out_reply != NULL)

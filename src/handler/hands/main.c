@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "handler/hands/board.h"
 #include "handler/hands/cache.h"
 #include "handler/hands/inside-mount.h"
 #include "handler/hands/labeller.h"
@@ -139,6 +140,9 @@ main(int argc, char **argv)
     result = start_labeller(node_pid);
     if (result < 0)
         return fail(-result, "start the process for taps");
+    result = ch_board_init();
+    if (result != 0)
+        return fail(result, "share memory with children");
     result = ch_sandbox_drop_capabilities();
     if (result < 0)
         return fail(-result, "drop capabilities");

@@ -373,7 +373,10 @@ static bool
 begin_inside(const ChHandsRequest *request, const void *bytes, int channel_fd, ChHandsReply *reply)
 {
     const ChPodEntry *pod = find_pod(request, reply);
-    ChTask task = {.request = *request, .channel_fd = channel_fd};
+    /* A netlink socket comes into the table with the answer. */
+    ChTask task = {.request = *request,
+                   .channel_fd = channel_fd,
+                   .is_direct = request->op != CH_HANDS_OP_NET_OPEN};
 
     if (pod == NULL)
         return true;
@@ -433,6 +436,7 @@ begin_by_uid(const ChHandsRequest *request, const void *bytes, int channel_fd, C
 {
     ChTask task = {.request = *request,
                    .channel_fd = channel_fd,
+                   .is_direct = true,
                    .is_on_mounts = steps[request->op].on == ON_MOUNTS};
 
     if (request->n_bytes > 0 && !ch_hands_path_is_valid(bytes, request->n_bytes))

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/linux/channel.h"
+
 void
 ch_reply_init(ChHandsReply *reply, const ChHandsRequest *request)
 {
@@ -36,4 +38,11 @@ ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...)
     n = strlen(reply->text);
     (void)snprintf(reply->text + n, sizeof(reply->text) - n, ": %s%s", first, description);
     return false;
+}
+
+bool
+ch_reply_send(ChHandsReply *reply, int channel_fd, int fd)
+{
+    reply->has_fd = fd >= 0;
+    return ch_channel_send(channel_fd, reply, sizeof(*reply), fd) == 0;
 }

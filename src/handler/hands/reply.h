@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * reply: filling in the hands' answers. Allocates nothing. Thread: the hands' one, and its
- * children.
+ * reply: filling in and sending the hands' answers. Allocates nothing. Thread: the hands' one, and
+ * its children.
  */
 
 #pragma once
@@ -20,3 +20,7 @@ void ch_reply_init(ChHandsReply *reply, const ChHandsRequest *request);
  * Returns: always false, so that failing is one statement
  */
 bool ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+/* Sends it to the brain, with @fd (borrowed) if that is one. Returns false when it does not fit
+ * into the channel: the brain waits for one at a time, so it has stopped reading. */
+bool ch_reply_send(ChHandsReply *reply, int channel_fd, int fd);

@@ -17,17 +17,18 @@
 #include "lib/linux/clock.h"
 
 #define MAX_A_TURN 16 /* records of one channel before the others' turn */
+#define NO_ROOM_MS                                                                                 \
+    1 /* until slots are looked at again while none is free: children wake nobody                  \
+       */
 
-/* A reply that does not fit into the channel is dropped: the brain waits for one at a time, so it
- * has stopped reading. A brain that is gone is noticed by the next poll. */
+/* A reply that does not fit is dropped. A brain that is gone is noticed by the next poll. */
 static void
 answer(int channel_fd, const ChHandsRequest *request, ChHandsReply *reply, int fd)
 {
     CH_CRASH_POINT("hands/done");
     if (ch_hands_op_is_silent(request->op))
         return;
-    reply->has_fd = fd >= 0;
-    if (ch_channel_send(channel_fd, reply, sizeof(*reply), fd) < 0 && reply->handle != 0)
+    if (!ch_reply_send(reply, channel_fd, fd) && reply->handle != 0)
         (void)ch_pod_table_release(reply->handle); /* nobody will know this handle */
 }
 
@@ -154,6 +155,7 @@ wait_for_work(int epoll_fd, Events *out_events)
     static bool are_wanted = true;
     const int64_t left_us = ch_task_time_left(ch_clock_us());
     struct epoll_event events[CH_HANDS_N_CHANNELS + CH_TASK_MAX];
+    int timeout_ms = left_us < 0 ? -1 : (int)((left_us + 999) / 1000);
     int result = 0;
     int n;
 
@@ -164,8 +166,9 @@ wait_for_work(int epoll_fd, Events *out_events)
     }
     if (result != 0)
         return result;
-    n = epoll_wait(
-        epoll_fd, events, G_N_ELEMENTS(events), left_us < 0 ? -1 : (int)((left_us + 999) / 1000));
+    if (!are_wanted)
+        timeout_ms = timeout_ms < 0 ? NO_ROOM_MS : MIN(timeout_ms, NO_ROOM_MS);
+    n = epoll_wait(epoll_fd, events, G_N_ELEMENTS(events), timeout_ms);
     if (n < 0)
         return errno;
     for (int i = 0; i < n; i++) {
@@ -195,6 +198,7 @@ ch_server_run(void)
         if (result != 0)
             return result;
         /* Tasks first: a channel's new request may take the slot of one that ends here. */
+        ch_task_settle();
         for (unsigned i = 0; i < CH_TASK_MAX; i++)
             if (events.tasks[i] != 0)
                 serve_task(i);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
+#include "handler/hands/board.h"
 #include "handler/hands/reply.h"
 #include "lib/base/fd.h"
 #include "lib/linux/clock.h"
@@ -81,21 +82,36 @@ start_child(ChTask *slot, ChStepFunc func, bool is_on_mounts)
     return result;
 }
 
+static uint32_t
+next_turn(void)
+{
+    static uint32_t last;
+
+    last = last < CH_BOARD_MAX_TURN ? last + 1 : 1;
+    return last;
+}
+
 /* Returns 0 or a positive errno. An idle child may have died meanwhile, but a new one has not. */
 static int
-hand_over(ChTask *slot, const ChTask *task, const void *bytes, int given_fd, ChStepFunc func)
+hand_over(ChTask *slot,
+          const ChTask *task,
+          uint32_t turn,
+          const void *bytes,
+          int given_fd,
+          ChStepFunc func)
 {
-    const ChStep step = {task->request, task->pod.pid, task->connection.inode};
+    const ChStep step = {
+        task->request, task->pod.pid, task->connection.inode, (uint32_t)(slot - tasks), turn};
     int result;
 
     if (slot->has_child && !task->is_on_mounts &&
-        ch_child_send(&slot->child, &step, bytes, given_fd) == 0)
+        ch_child_send(&slot->child, &step, bytes, given_fd, task->channel_fd) == 0)
         return 0;
     dismiss_child(slot);
     result = start_child(slot, func, task->is_on_mounts);
     if (result != 0)
         return result;
-    result = ch_child_send(&slot->child, &step, bytes, given_fd);
+    result = ch_child_send(&slot->child, &step, bytes, given_fd, task->channel_fd);
     if (result != 0)
         dismiss_child(slot);
     return result == EPIPE || result == ECONNRESET ? ECHILD : result;
@@ -106,6 +122,8 @@ ch_task_start(
     const ChTask *task, const void *bytes, int given_fd, ChStepFunc func, ChHandsReply *reply)
 {
     ChTask *slot = find_free(task->is_on_mounts);
+    const bool is_direct = task->is_direct && ch_board_is_there();
+    const uint32_t turn = is_direct ? next_turn() : 0;
     ChChild child;
     int result;
 
@@ -113,7 +131,7 @@ ch_task_start(
         return ch_reply_fail(reply, EAGAIN, "too many operations in pods hang");
     if (count_late(task->pod.uid) >= CH_TASK_MAX_LATE)
         return ch_reply_fail(reply, EAGAIN, "earlier operations in pod '%s' hang", task->pod.uid);
-    result = hand_over(slot, task, bytes, given_fd, func);
+    result = hand_over(slot, task, turn, bytes, given_fd, func);
     if (result != 0)
         return ch_reply_fail(reply, result, "hand an operation to a process");
     child = slot->child;
@@ -122,7 +140,10 @@ ch_task_start(
     slot->is_late = false;
     slot->has_child = true;
     slot->child = child;
-    slot->deadline_us = ch_clock_us() + ch_hands_op_deadline_us(task->request.op);
+    slot->is_direct = is_direct;
+    slot->turn = turn;
+    slot->started_us = ch_clock_us();
+    slot->deadline_us = slot->started_us + ch_hands_op_deadline_us(task->request.op);
     return true;
 }
 
@@ -155,6 +176,46 @@ ch_task_peek(unsigned index)
     return tasks[index].is_taken ? &tasks[index] : NULL;
 }
 
+/* Its child is idle until @deadline_us. */
+static void
+free_slot(ChTask *task, int64_t deadline_us)
+{
+    const ChTask idle = {
+        .has_child = task->has_child,
+        .child = task->child,
+        .deadline_us = deadline_us,
+    };
+
+    if (task->request.op == CH_HANDS_OP_CONNECT) {
+        ch_close_fd(&task->connection.socket_fd);
+        ch_close_fd(&task->pod.pidfd);
+        ch_close_fd(&task->pod.root_fd);
+    }
+    *task = idle;
+}
+
+/* Returns whether it was done. */
+static bool
+settle(ChTask *task)
+{
+    bool child_ends = false;
+
+    if (!task->is_taken || task->is_late || !task->is_direct ||
+        !ch_board_shows((unsigned)(task - tasks), task->turn, &child_ends))
+        return false;
+    if (child_ends)
+        dismiss_child(task);
+    free_slot(task, task->started_us + CH_TASK_IDLE_US);
+    return true;
+}
+
+void
+ch_task_settle(void)
+{
+    for (unsigned i = 0; i < CH_TASK_MAX; i++)
+        (void)settle(&tasks[i]);
+}
+
 bool
 ch_task_collect(ChTask *task, int *out_fd, ChHandsReply *out_reply)
 {
@@ -165,6 +226,8 @@ ch_task_collect(ChTask *task, int *out_fd, ChHandsReply *out_reply)
         ch_task_end(task);
         return false;
     }
+    if (settle(task))
+        return false;
     *out_fd = -EBADF;
     if (!ch_child_receive(&task->child, out_reply, out_fd, &is_last)) {
         ch_reply_init(out_reply, &task->request);
@@ -197,18 +260,7 @@ ch_task_expire(ChTask *task, ChHandsReply *out_reply)
 void
 ch_task_end(ChTask *task)
 {
-    const ChTask idle = {
-        .has_child = task->has_child,
-        .child = task->child,
-        .deadline_us = ch_clock_us() + CH_TASK_IDLE_US,
-    };
-
-    if (task->request.op == CH_HANDS_OP_CONNECT) {
-        ch_close_fd(&task->connection.socket_fd);
-        ch_close_fd(&task->pod.pidfd);
-        ch_close_fd(&task->pod.root_fd);
-    }
-    *task = idle;
+    free_slot(task, ch_clock_us() + CH_TASK_IDLE_US);
 }
 
 void
@@ -217,6 +269,16 @@ ch_task_dismiss_idle(int64_t now_us)
     for (unsigned i = 0; i < CH_TASK_MAX; i++)
         if (!tasks[i].is_taken && tasks[i].deadline_us <= now_us)
             dismiss_child(&tasks[i]);
+}
+
+/* A direct task is mostly done long before its deadline, and its child idle since then. */
+static int64_t
+next_look(const ChTask *task, int64_t now_us)
+{
+    const int64_t idle_us = task->started_us + CH_TASK_IDLE_US;
+
+    return task->is_taken && task->is_direct && idle_us > now_us ? MIN(idle_us, task->deadline_us)
+                                                                 : task->deadline_us;
 }
 
 int64_t
@@ -230,7 +292,7 @@ ch_task_time_left(int64_t now_us)
 
         if (!task->has_child || task->is_late)
             continue;
-        left_us = task->deadline_us > now_us ? task->deadline_us - now_us : 0;
+        left_us = MAX(next_look(task, now_us) - now_us, 0);
         if (nearest_us < 0 || left_us < nearest_us)
             nearest_us = left_us;
     }

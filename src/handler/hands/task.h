@@ -4,9 +4,11 @@
  * task: a step in a pod that a child does, with a deadline.
  *
  * Theory of operation: a task has a slot, and the slot a child (child.h), which stays for a moment
- * after its task for the next one: a start is five steps and more. The server waits
- * for the channels of children. A child that misses its deadline is killed and answered for, but
- * one that hangs in a dead file system dies only when that lets go of it: its task stays taken
+ * after its task for the next one: a start is five steps and more. A child answers the brain itself
+ * (the task is "direct") and notes that on the board (board.h), but for what the hands must
+ * complete; the server waits for the channels of children, by which it hears the rest, and of their
+ * end. A child that misses its deadline is killed and answered for, but one that hangs in a dead
+ * file system dies only when that lets go of it: its task stays taken
  * (`is_late`) until its end of the channel closes, and a pod that has CH_TASK_MAX_LATE of these
  * gets no further ones, so that no pod can use up all tasks. The kernel reaps children (SIGCHLD is
  * ignored). Static storage, thread: the hands' one.
@@ -31,12 +33,15 @@ typedef struct {
     ChPodEntry pod; /* the table's (borrowed), or CONNECT's candidate with its pidfd (owned) */
     ChLauncherConnection connection; /* CONNECT only; owned */
     bool is_on_mounts;               /* wants a child of its own, which ends with it */
+    bool is_direct;                  /* the child answers the brain, where there is a board */
 
     /* The task's own. */
     bool is_taken;
     bool is_late;   /* killed and answered for */
     bool has_child; /* also of a slot that is not taken: it is idle */
     ChChild child;
+    uint32_t turn; /* of a direct task, on the board */
+    int64_t started_us;
     int64_t deadline_us; /* of the task, or of the idle child */
 } ChTask;
 
@@ -64,6 +69,9 @@ bool ch_task_has_room(void);
 /* How many tasks do @op. */
 unsigned ch_task_count(uint32_t op);
 
+/* Frees the slots of direct tasks that are done: before anything else is made of what happened. */
+void ch_task_settle(void);
+
 /* Slot @index below CH_TASK_MAX, NULL when it is free. */
 ChTask *ch_task_peek(unsigned index);
 
@@ -71,7 +79,7 @@ ChTask *ch_task_peek(unsigned index);
  * ch_task_collect: takes what the child of a readable task sent.
  * @out_fd: what it sent along, or -EBADF; the caller's
  *
- * Returns: false when there is nothing to answer (it was late); the task is free then
+ * Returns: false when there is nothing to answer (it was late, or done); the task is free then
  */
 bool ch_task_collect(ChTask *task, int *out_fd, ChHandsReply *out_reply);
 
@@ -88,6 +96,6 @@ void ch_task_end(ChTask *task);
 /* Lets children end that have been idle for long enough. */
 void ch_task_dismiss_idle(int64_t now_us);
 
-/* Microseconds to the nearest deadline of a task that is not late, or of an idle child, at least 0;
- * -1: none. */
+/* Microseconds to the nearest deadline of a task that is not late, or of an idle child, or to the
+ * time when the child of a direct task would be idle for long enough; at least 0; -1: none. */
 int64_t ch_task_time_left(int64_t now_us);

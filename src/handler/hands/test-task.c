@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "handler/hands/board.h"
 #include "lib/base/fd.h"
 #include "lib/base/time.h"
 #include "lib/linux/channel.h"
@@ -47,6 +48,8 @@ do_step(const ChStep *step, const void *bytes, int given_fd, int *out_fd, ChHand
 }
 
 static bool is_on_mounts;
+static uint32_t op = CH_HANDS_OP_PIPE_OPEN;
+static int brain_fd = -EBADF; /* where direct tasks are answered; none: tasks are not direct */
 
 /* Starts it; returns the one task there is. */
 static ChTask *
@@ -54,7 +57,9 @@ start(uint32_t flags)
 {
     const ChTask task = {
         .is_on_mounts = is_on_mounts,
-        .request = {.op = CH_HANDS_OP_PIPE_OPEN, .sequence = 3, .flags = flags, .n_bytes = 4},
+        .is_direct = brain_fd >= 0,
+        .channel_fd = brain_fd,
+        .request = {.op = op, .sequence = 3, .flags = flags, .n_bytes = 4},
         .pod = {.uid = "some-pod", .pidfd = -EBADF, .root_fd = -EBADF},
     };
     ch_autofd int given_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -268,11 +273,129 @@ test_full(void)
     }
 }
 
+/* --- direct tasks: the brain's end of a channel, of which the hands' end is brain_fd */
+
+static int
+open_brain(void)
+{
+    int pair[2];
+
+    g_assert_cmpint(ch_channel_pair(pair), ==, 0);
+    brain_fd = pair[0];
+    return pair[1];
+}
+
+static void
+close_brain(int *fd)
+{
+    ch_close_fd(&brain_fd);
+    ch_close_fd(fd);
+    dismiss_all();
+}
+
+static void
+wait_until_settled(const ChTask *task)
+{
+    while (task->is_taken) {
+        g_usleep(500);
+        ch_task_settle();
+    }
+}
+
+/* Returns the process that did it, which told nobody but the brain. */
+static pid_t
+succeed_directly(int fd, uint32_t flags)
+{
+    ChTask *task = start(flags);
+    ch_autofd int got_fd = -EBADF;
+    ChHandsReply reply;
+
+    g_assert_cmpint(ch_task_time_left(ch_clock_us()), <=, CH_TASK_IDLE_US);
+    g_assert_cmpint(ch_channel_wait(fd, ch_time_now_us() + 60 * CH_SECOND_US), ==, 0);
+    g_assert_cmpint(ch_channel_receive(fd, &reply, sizeof(reply), &got_fd), ==, sizeof(reply));
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.sequence, ==, 3);
+    g_assert_cmpuint(reply.dev, ==, 1);
+    g_assert_cmpuint(reply.ino, ==, 6); /* one more: where it answers */
+    g_assert_cmpuint(reply.has_fd, ==, 1);
+    g_assert_cmpint(got_fd, >=, 0);
+    ch_task_settle(); /* it was noted before it was answered */
+    g_assert_false(task->is_taken);
+    return reply.pid;
+}
+
+static void
+test_direct(void)
+{
+    ch_autofd int fd = open_brain();
+    const pid_t first = succeed_directly(fd, SUCCEED);
+
+    ch_task_check_idle(0); /* nothing was told here */
+    g_assert_cmpint(succeed_directly(fd, SUCCEED), ==, first);
+    g_assert_cmpint(succeed_directly(fd, LEAVE_TRACES), ==, first);
+    g_assert_cmpint(succeed_directly(fd, SUCCEED), !=, first);
+    close_brain(&fd);
+}
+
+static void
+test_direct_and_silent(void)
+{
+    ch_autofd int fd = open_brain();
+    char buffer[8];
+
+    op = CH_HANDS_OP_PIPE_CLOSE;
+    wait_until_settled(start(SUCCEED));
+    op = CH_HANDS_OP_PIPE_OPEN;
+    g_assert_cmpint(ch_channel_receive(fd, buffer, sizeof(buffer), NULL), ==, -EAGAIN);
+    close_brain(&fd);
+}
+
+/* The end of the child is all that is heard of it. */
+static void
+test_direct_child_ends(void)
+{
+    ch_autofd int fd = open_brain();
+    ChTask *task = start(LEAVE_TRACES);
+    ChHandsReply reply;
+    int got_fd;
+
+    wait_for(task);
+    g_assert_false(ch_task_collect(task, &got_fd, &reply));
+    g_assert_false(task->is_taken);
+    task = start(DIE);
+    wait_for(task);
+    ch_task_settle();
+    g_assert_true(ch_task_collect(task, &got_fd, &reply));
+    g_assert_cmpint(reply.errnum, ==, ECHILD);
+    ch_task_end(task);
+    close_brain(&fd);
+}
+
+static void
+test_direct_hangs(void)
+{
+    ch_autofd int fd = open_brain();
+    ChTask *task = start(HANG);
+    ChHandsReply reply;
+    int got_fd;
+
+    g_assert_cmpint(ch_task_time_left(ch_clock_us() + CH_TASK_IDLE_US), >, 0); /* its deadline */
+    ch_task_settle();
+    g_assert_true(task->is_taken);
+    ch_task_expire(task, &reply);
+    g_assert_cmpint(reply.errnum, ==, ETIMEDOUT);
+    wait_for(task);
+    g_assert_false(ch_task_collect(task, &got_fd, &reply));
+    g_assert_cmpint(ch_channel_receive(fd, &reply, sizeof(reply), NULL), ==, -EAGAIN);
+    close_brain(&fd);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     (void)signal(SIGCHLD, SIG_IGN); /* as the program does */
+    g_assert_cmpint(ch_board_init(), ==, 0);
     g_test_add_func("/task/answer-and-descriptor-come-back", test_succeed);
     g_test_add_func("/task/child-stays-for-the-next", test_same_child);
     g_test_add_func("/task/child-of-its-own", test_child_of_its_own);
@@ -283,5 +406,9 @@ main(int argc, char **argv)
                     test_nothing_is_told_of_the_dismissed);
     g_test_add_func("/task/hanging-pod-is-refused", test_limit_per_pod);
     g_test_add_func("/task/no-more-than-fit", test_full);
+    g_test_add_func("/task/direct/brain-is-answered", test_direct);
+    g_test_add_func("/task/direct/silent", test_direct_and_silent);
+    g_test_add_func("/task/direct/child-ends", test_direct_child_ends);
+    g_test_add_func("/task/direct/hanging-child-is-killed", test_direct_hangs);
     return g_test_run();
 }

@@ -12,9 +12,9 @@
 #include "lib/base/fd.h"
 #include "lib/linux/clock.h"
 
-/* Room for one descriptor, aligned as the kernel wants it. */
+/* Room for the descriptors, aligned as the kernel wants it. */
 typedef union {
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(CH_CHANNEL_MAX_FDS * sizeof(int))];
     struct cmsghdr align;
 } Control;
 
@@ -25,21 +25,22 @@ ch_channel_pair(int out_fds[2])
 }
 
 int
-ch_channel_send(int channel_fd, const void *record, size_t n_bytes, int pass_fd)
+ch_channel_send_fds(
+    int channel_fd, const void *record, size_t n_bytes, const int *pass_fds, size_t n_fds)
 {
     struct iovec part = {.iov_base = (void *)record, .iov_len = n_bytes};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     Control control;
     ssize_t n;
 
-    if (pass_fd >= 0) {
+    if (n_fds > 0) {
         memset(&control, 0, sizeof(control));
         control.align.cmsg_level = SOL_SOCKET;
         control.align.cmsg_type = SCM_RIGHTS;
-        control.align.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.align), &pass_fd, sizeof(int));
+        control.align.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+        memcpy(CMSG_DATA(&control.align), pass_fds, n_fds * sizeof(int));
         message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
+        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
     }
     do
         n = sendmsg(channel_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -47,29 +48,36 @@ ch_channel_send(int channel_fd, const void *record, size_t n_bytes, int pass_fd)
     return n < 0 ? -errno : 0;
 }
 
-static int
-take_fd(struct msghdr *message)
+int
+ch_channel_send(int channel_fd, const void *record, size_t n_bytes, int pass_fd)
+{
+    return ch_channel_send_fds(channel_fd, record, n_bytes, &pass_fd, pass_fd >= 0 ? 1 : 0);
+}
+
+static void
+take_fds(struct msghdr *message, int fds[CH_CHANNEL_MAX_FDS])
 {
     const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    int fd = -EBADF;
 
+    for (size_t i = 0; i < CH_CHANNEL_MAX_FDS; i++)
+        fds[i] = -EBADF;
     if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    return fd;
+        memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
 }
 
 ssize_t
-ch_channel_receive(int channel_fd, void *buffer, size_t size, int *out_fd)
+ch_channel_receive_fds(int channel_fd, void *buffer, size_t size, int *out_fds, size_t n_fds)
 {
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    ch_autofd int fd = -EBADF;
+    int fds[CH_CHANNEL_MAX_FDS];
     Control control;
     ssize_t n;
 
-    if (out_fd != NULL) {
+    if (n_fds > 0) {
         message.msg_control = &control;
-        message.msg_controllen = CMSG_LEN(sizeof(int)); /* CMSG_SPACE has room for two */
+        message.msg_controllen =
+            CMSG_LEN(n_fds * sizeof(int)); /* CMSG_SPACE may have room for more */
     }
     do
         n = recvmsg(channel_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -77,14 +85,24 @@ ch_channel_receive(int channel_fd, void *buffer, size_t size, int *out_fd)
     if (n < 0)
         return -errno;
 
-    fd = take_fd(&message);
+    take_fds(&message, fds);
     if (message.msg_flags & MSG_TRUNC)
-        return -EMSGSIZE;
-    if (message.msg_flags & MSG_CTRUNC)
-        return -EPROTO;
-    if (out_fd != NULL)
-        *out_fd = g_steal_fd(&fd);
+        n = -EMSGSIZE;
+    else if (message.msg_flags & MSG_CTRUNC)
+        n = -EPROTO;
+    for (size_t i = 0; i < CH_CHANNEL_MAX_FDS; i++) {
+        if (n >= 0 && i < n_fds)
+            out_fds[i] = fds[i];
+        else
+            ch_close_fd(&fds[i]);
+    }
     return n;
+}
+
+ssize_t
+ch_channel_receive(int channel_fd, void *buffer, size_t size, int *out_fd)
+{
+    return ch_channel_receive_fds(channel_fd, buffer, size, out_fd, out_fd != NULL ? 1 : 0);
 }
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * channel: whole records over SOCK_SEQPACKET, with at most one descriptor.
+ * channel: whole records over SOCK_SEQPACKET, with a descriptor or two.
  *
  * Allocates nothing, errors are -errno, safe in a forked child. Thread: any; one reader and one
  * writer at a time per descriptor.
@@ -35,6 +35,17 @@ int ch_channel_send(int channel_fd, const void *record, size_t n_bytes, int pass
  * record is consumed
  */
 ssize_t ch_channel_receive(int channel_fd, void *buffer, size_t size, int *out_fd);
+
+#define CH_CHANNEL_MAX_FDS 2
+
+/* The same with @n_fds descriptors, all of them there, up to CH_CHANNEL_MAX_FDS. */
+int ch_channel_send_fds(
+    int channel_fd, const void *record, size_t n_bytes, const int *pass_fds, size_t n_fds);
+
+/* The same with room for @n_fds, up to CH_CHANNEL_MAX_FDS, in the order in which they were sent;
+ * those that were not are -EBADF. */
+ssize_t
+ch_channel_receive_fds(int channel_fd, void *buffer, size_t size, int *out_fds, size_t n_fds);
 
 /* Waits until a record or the end is there. @deadline_us: monotonic. Returns 0, -ETIMEDOUT or
  * another -errno. */

@@ -77,6 +77,29 @@ test_descriptor(Pair *pair, gconstpointer data)
 }
 
 static void
+test_two_descriptors(Pair *pair, gconstpointer data)
+{
+    const unsigned n_before = count_open_fds();
+    const int sent[] = {pair->ends[0], STDERR_FILENO};
+    int fds[] = {42, 42};
+    char buffer[8];
+
+    g_assert_cmpint(ch_channel_send_fds(pair->ends[0], "x", 1, sent, 2), ==, 0);
+    g_assert_cmpint(ch_channel_receive_fds(pair->ends[1], buffer, sizeof(buffer), fds, 2), ==, 1);
+    g_assert_cmpint(ch_channel_send(fds[0], "first", 5, -1), ==, 0);
+    g_assert_cmpint(ch_channel_receive(pair->ends[1], buffer, sizeof(buffer), NULL), ==, 5);
+    close(fds[0]);
+    close(fds[1]);
+    g_assert_cmpint(ch_channel_send_fds(pair->ends[0], "x", 1, sent, 1), ==, 0);
+    g_assert_cmpint(ch_channel_receive_fds(pair->ends[1], buffer, sizeof(buffer), fds, 2), ==, 1);
+    g_assert_cmpint(fds[1], ==, -EBADF);
+    close(fds[0]);
+    g_assert_cmpint(ch_channel_send_fds(pair->ends[0], "x", 1, sent, 2), ==, 0);
+    g_assert_cmpint(ch_channel_receive(pair->ends[1], buffer, sizeof(buffer), fds), ==, -EPROTO);
+    g_assert_cmpuint(count_open_fds(), ==, n_before);
+}
+
+static void
 test_unwanted_descriptor(Pair *pair, gconstpointer data)
 {
     const unsigned n_before = count_open_fds();
@@ -161,6 +184,7 @@ static const struct {
 } cases[] = {
     {"/channel/records-stay-whole", test_records},
     {"/channel/descriptor-travels", test_descriptor},
+    {"/channel/two-descriptors-travel", test_two_descriptors},
     {"/channel/unwanted-descriptor-is-dropped", test_unwanted_descriptor},
     {"/channel/more-descriptors-are-closed", test_many_descriptors},
     {"/channel/too-long-is-refused-alone", test_too_long},
