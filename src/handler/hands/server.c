@@ -125,7 +125,7 @@ serve_task(unsigned index)
 static void
 expire_tasks(int64_t now_us)
 {
-    for (unsigned i = 0; i < CH_TASK_MAX; i++) {
+    for (unsigned i = 0; i < ch_task_n_used(); i++) {
         ChTask *task = ch_task_peek(i);
         ChHandsReply reply;
 

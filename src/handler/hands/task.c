@@ -13,6 +13,7 @@
 #include "lib/linux/pidfd.h"
 
 static ChTask tasks[CH_TASK_MAX];
+static unsigned n_used; /* slots from there on have neither task nor child */
 static int epoll_fd = -EBADF;
 static uint32_t first_event;
 
@@ -58,7 +59,7 @@ count_late(const char *uid)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < CH_TASK_MAX; i++)
+    for (unsigned i = 0; i < n_used; i++)
         if (tasks[i].is_taken && tasks[i].is_late && g_str_equal(tasks[i].pod.uid, uid))
             n++;
     return n;
@@ -74,6 +75,7 @@ start_child(ChTask *slot, ChStepFunc func, bool is_on_mounts)
     if (result != 0)
         return result;
     slot->has_child = true;
+    n_used = MAX(n_used, (unsigned)(slot - tasks) + 1);
     event.data.u32 = first_event + (uint32_t)(slot - tasks);
     if (epoll_fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, slot->child.channel_fd, &event) < 0) {
         result = errno;
@@ -165,9 +167,15 @@ ch_task_count(uint32_t op)
 {
     unsigned n = 0;
 
-    for (unsigned i = 0; i < CH_TASK_MAX; i++)
+    for (unsigned i = 0; i < n_used; i++)
         n += tasks[i].is_taken && tasks[i].request.op == op;
     return n;
+}
+
+unsigned
+ch_task_n_used(void)
+{
+    return n_used;
 }
 
 ChTask *
@@ -212,7 +220,7 @@ settle(ChTask *task)
 void
 ch_task_settle(void)
 {
-    for (unsigned i = 0; i < CH_TASK_MAX; i++)
+    for (unsigned i = 0; i < n_used; i++)
         (void)settle(&tasks[i]);
 }
 
@@ -266,9 +274,11 @@ ch_task_end(ChTask *task)
 void
 ch_task_dismiss_idle(int64_t now_us)
 {
-    for (unsigned i = 0; i < CH_TASK_MAX; i++)
+    for (unsigned i = 0; i < n_used; i++)
         if (!tasks[i].is_taken && tasks[i].deadline_us <= now_us)
             dismiss_child(&tasks[i]);
+    while (n_used > 0 && !tasks[n_used - 1].is_taken && !tasks[n_used - 1].has_child)
+        n_used--;
 }
 
 /* A direct task is mostly done long before its deadline, and its child idle since then. */
@@ -286,7 +296,7 @@ ch_task_time_left(int64_t now_us)
 {
     int64_t nearest_us = -1;
 
-    for (unsigned i = 0; i < CH_TASK_MAX; i++) {
+    for (unsigned i = 0; i < n_used; i++) {
         const ChTask *task = &tasks[i];
         int64_t left_us;
 

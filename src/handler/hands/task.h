@@ -72,6 +72,9 @@ unsigned ch_task_count(uint32_t op);
 /* Frees the slots of direct tasks that are done: before anything else is made of what happened. */
 void ch_task_settle(void);
 
+/* Slots from this number on have neither a task nor a child. */
+unsigned ch_task_n_used(void);
+
 /* Slot @index below CH_TASK_MAX, NULL when it is free. */
 ChTask *ch_task_peek(unsigned index);
 
