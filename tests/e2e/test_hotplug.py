@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes that are plugged into a guest that runs, and taken out again: files, claims, block devices."""
 
+import contextlib
+import glob
 import json
 import os
 import signal
+import stat
+import subprocess
 
 import pytest
 import yaml
@@ -114,6 +118,102 @@ def test_claim_with_a_directory(chandler, console, tmp_path):
     guest_lost(console, target, "folder")
     assert not volume_pods(chandler) and not mounts_of_pods(chandler)
     assert json.loads(chandler.ok("get", "pvc", "folder", "-o", "json"))["status"]["phase"] == "Bound"
+
+
+# What tries, as long as it is let, to open a block device as a process of the pod that has it, and says what it could not.
+OPENER = """
+import os, sys
+node, procs = sys.argv[1:]
+with open(procs, "w") as file:
+    file.write("0")
+print("opening", flush=True)
+n = 0
+while os.getppid() != 1 and not os.path.exists(node + ".stop"):
+    try:
+        os.close(os.open(node, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        sys.exit(f"after {n}: {error}")
+    n += 1
+print("opened", n, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def loop_device(image):
+    """The image as a block device of this machine, whose devices all nodes share."""
+    device = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def pod_cgroup(chandler, name="hotplug"):
+    """Of the device controller."""
+    pod_uid, = chandler.vmi(name)["status"]["activePods"]
+    directory = f"/sys/fs/cgroup/devices/chandler-pod{pod_uid}"
+    return pod_uid, directory if os.path.isdir(directory) else pytest.skip("no device controller of cgroup v1")
+
+
+def allowed_blocks(directory):
+    with open(os.path.join(directory, "devices.list"), encoding="utf-8") as file:
+        return {line.split()[1] for line in file if line.startswith("b ") and "*" not in line}
+
+
+def number_of(device):
+    rdev = os.stat(device).st_rdev
+    return f"{os.major(rdev)}:{os.minor(rdev)}"
+
+
+def opens(directory, node):
+    """Whether a process of the pod may open it; both ways, as QEMU does."""
+    script = ("import os, sys\nopen(sys.argv[2], 'w').write('0')\n"
+              "try:\n    os.open(sys.argv[1], os.O_RDWR)\nexcept PermissionError:\n    sys.exit(42)")
+    status = subprocess.run(["/usr/bin/python3", "-c", script, node, os.path.join(directory, "cgroup.procs")], check=False).returncode
+    assert status in (0, 42)
+    return status == 0
+
+
+def test_block_device_comes_and_goes(chandler, console, tmp_path):
+    """Its node is made in the pod, whose processes may open it as long as the guest has it. A device that was there before may be
+    opened all the time, whatever comes and goes beside it.
+    spec:05-16.4#93 spec:05-16.4#97 spec:05-16.4#98"""
+    names = ("kept", "second", "third")
+    with contextlib.ExitStack() as stack:
+        kept, *others = (stack.enter_context(loop_device(make_image(tmp_path / f"{name}.img", f"from-{name}"))) for name in names)
+        pod_uid, cgroup = pod_cgroup(chandler)
+        assert not any(opens(cgroup, device) for device in (kept, *others))
+        assert 'volume "kept" attached as vda' in chandler.ok("attach", "hotplug", kept, "--name", "kept")
+        status = status_of(chandler, "kept")
+        assert status["persistentVolumeClaimInfo"]["volumeMode"] == "Block"
+        guest_reads(console, "vda", "from-kept")
+        guest_writes(console, "vda", "guest-was-here")
+        node, = glob.glob(f"{chandler.state}/podrunner/**/{pod_uid}/**/hotplug-disks/kept", recursive=True)
+        info = os.lstat(node)
+        assert stat.S_ISBLK(info.st_mode) and info.st_rdev == os.stat(kept).st_rdev and info.st_uid == 107
+        assert allowed_blocks(cgroup) == {number_of(kept)} and opens(cgroup, node) and not opens(cgroup, others[0])
+
+        opener = subprocess.Popen(["/usr/bin/python3", "-c", OPENER, node, os.path.join(cgroup, "cgroup.procs")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert opener.stdout.readline() == "opening\n"
+        for other, name in zip(others, names[1:]):
+            chandler.ok("attach", "hotplug", other, "--name", name)
+            assert allowed_blocks(cgroup) == {number_of(kept), number_of(other)} and opens(cgroup, other)
+            guest_reads(console, "vdb", f"from-{name}")
+            chandler.ok("detach", "hotplug", name)
+            guest_lost(console, "vdb", name)
+            assert allowed_blocks(cgroup) == {number_of(kept)} and not opens(cgroup, other)
+        with open(node + ".stop", "w", encoding="utf-8") as stop:
+            out, err = opener.communicate(timeout=60)
+        os.unlink(stop.name)
+        assert opener.returncode == 0 and out.startswith("opened "), err
+
+        chandler.ok("detach", "hotplug", "kept")
+        guest_lost(console, "vda", "kept")
+        assert not os.path.lexists(node) and not allowed_blocks(cgroup) and not opens(cgroup, kept)
+        assert not volume_pods(chandler) and not mounts_of_pods(chandler)
+    with open(tmp_path / "kept.img", "rb") as file:
+        assert file.read(14) == b"guest-was-here"
 
 
 def test_two_at_once_and_the_end(chandler, console, tmp_path):
