@@ -139,7 +139,8 @@ fake_pod_launcher(const FakePod *pod, int ready_fd, bool leaves_listener)
     fd = fake_pod_listen("/var/run/kubevirt/sockets", "launcher-sock");
     if (leaves_listener && fork() != 0)
         _exit(0); /* the child keeps the listening socket, whose owner is gone */
-    alarm(60);    /* an heir has no parent whose end would end it */
+    if (leaves_listener)
+        alarm(60); /* an heir has no parent whose end would end it */
     self = getpid();
     fake_pod_must(write(ready_fd, &self, sizeof(self)) == sizeof(self), "say ready");
     fake_pod_serve(fd, pod->accepts);
