@@ -18,6 +18,8 @@ import golden
 import harness
 import podnet
 import pytest
+import test_disks
+import test_hotplug
 import test_network
 import test_networks
 
@@ -190,7 +192,8 @@ class Run:
         """Without what differs from one VM to the next."""
         text = json.dumps(golden.without_times(value), sort_keys=True)
         for own, common in ((self.uid, "UID"), (harness.pod_of(self.vmi), "POD"), (f'"{self.name}"', '"NAME"'),
-                            (f"default_{self.name}", "default_NAME")):
+                            (f"default_{self.name}", "default_NAME"), (test_hotplug.volume_uid(self.index), "VOLUME"),
+                            (f"hp-volume-{self.index}", "hp-volume")):
             text = text.replace(own, common)
         return json.loads(text)
 
@@ -286,6 +289,47 @@ def life_with_plugs(run):
     end(run)
 
 
+def look_mounts(run):
+    """What is mounted in the VM's pod, and the hotplugged volumes: the agent's records are looked at with the rest."""
+    pod = harness.PODS / harness.pod_of(run.vmi)
+    volumes = harness.PODS / harness.pod_of(run.vmi) / test_hotplug.VOLUMES
+    return {"mounts": sorted(point[len(f"{pod}/"):] for point in test_hotplug.mount_points(pod)),
+            "volumes": sorted((path.name, path.is_block_device(), path.stat().st_uid) for path in volumes.iterdir())}
+
+
+def look_volumes(run):
+    return {**look_mounts(run), **run.look_rest()}
+
+
+def life_with_volumes(run):
+    """Container disks are mounted all the time; hotplugged volumes of both kinds come while the VM runs, and go again."""
+    vmi = test_disks.vmi_with_disk(kernel=True, name=run.name, uid=run.uid, pod=f"aaaabbbb-0000-4000-8000-{run.index:012d}")
+    test_hotplug.directory_of(vmi).mkdir(parents=True)
+    disks = [test_disks.Disk(run.stage, harness.pod_of(vmi), "disk_1.sock", {"disk/disk.img": b"disk"}),
+             test_disks.Disk(run.stage, harness.pod_of(vmi), "kernel-boot.sock", test_disks.kernel_files())]
+    source = test_hotplug.AttachmentPod(run.stage, run.index, {"files": test_hotplug.make_volume(run.stage, f"files-{run.index}", "content")},
+                                        devices={"block": (482, 64)})
+    run.create(vmi)
+    run.wait_phase("Running")
+    run.check("disks", lambda: look_volumes(run))
+    test_hotplug.plug(run.stage, vmi, test_hotplug.status_of("files", run.index), test_hotplug.status_of("block", run.index, mode="Block"))
+    for name in ("files", "block"):
+        run.wait(lambda name=name: test_hotplug.phase_of(run.stage, vmi, name) == "MountedToPod", f"{name} to be there")
+    run.check("plugged", lambda: look_volumes(run))
+    test_hotplug.unplug(run.stage, vmi, "files", "block")
+    for name in ("files", "block"):
+        run.wait(lambda name=name: test_hotplug.phase_of(run.stage, vmi, name) == "UnMountedFromPod", f"{name} to be gone")
+    run.stage.api.patch_vmi({"status": {"volumeStatus": []}}, run.name)  # as virt-controller does
+    run.check("unplugged", lambda: look_volumes(run))
+    run.stage.api.delete_vmi(run.name)
+    run.wait_phase("Succeeded", "Failed")
+    run.wait(lambda: not look_mounts(run)["mounts"], "nothing to be mounted any more")
+    for served in (*disks, source):
+        served.stop(signal.SIGKILL)
+        run.stage.launchers.remove(served)
+    end(run)
+
+
 def life_with_kill(run):
     run_until_restarted(run, harness.numbered(run.index, grace=0))
     run.stage.api.delete_vmi(run.name)
@@ -307,6 +351,7 @@ LIVES = {
     "masquerade": (life_with_masquerade, (), (0, 1)),
     "bridge": (life_with_bridge, (), (0, 1)),
     "plugs": (life_with_plugs, (), (0,)),
+    "volumes": (life_with_volumes, ("--kubelet-pods-dir", str(harness.PODS)), (0,)),
     "kill": (life_with_kill, (), (1,)),
     "death": (life_with_a_death, ("--watchdog-timeout", "1s"), (1,)),
 }
@@ -327,6 +372,8 @@ def wipe(stage):
     stage.handler.stop(signal.SIGKILL)
     for launcher in stage.launchers:
         launcher.stop(signal.SIGKILL)
+    for point in test_hotplug.mount_points(harness.PODS):
+        subprocess.run(["umount", "--lazy", point], check=True)
     for vmi in stage.api.request("GET", harness.VMIS)["items"]:
         name = vmi["metadata"]["name"]
         stage.api.patch_vmi({"metadata": {"finalizers": None}}, name)
@@ -338,18 +385,20 @@ def wipe(stage):
 reached = {}  # life -> points
 
 
-# life -> how the points are called that are tried in it, and which of them each time; other lives have the rest. Of a request to the
-# hands these are: nothing is done yet, and the hands die; all is done, and the brain dies.
-ONLY = {"plugs": ("network", ("network/step",))}
+# life -> how the points are called that are tried in it, which of them each time, and how many times more; other lives have the rest. Of a
+# request to the hands these are: nothing is done yet, and the hands die; all is done, and the brain dies.
+REQUEST = ("hands/asked", "hands/answered")
+ONLY = {"plugs": ("network", ("network/step",), 1),
+        "volumes": ((*REQUEST, "sync/disks", "sync/volumes", "clean-up/disks", "clean-up/volumes"), REQUEST, 2)}
 
 
 def arms(passed, life):
     """What to die of: (process, point, time)."""
-    only, always = ONLY.get(life, ("", ("hands/asked", "hands/answered")))
+    only, always, factor = ONLY.get(life, ("", REQUEST, 1))
     processes = LIVES[life][2]
     for process in processes:
         for point, times in sorted(passed[process].items()):
-            most = OFTEN if point in always and process == 0 else MOST
+            most = factor * (OFTEN if point in always and process == 0 else MOST)
             for time in range(1, 1 + min(times, most)) if point.startswith(only) else ():
                 yield process, point, time
 
