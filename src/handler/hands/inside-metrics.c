@@ -31,12 +31,13 @@ ch_inside_metrics_header(uint8_t out_header[CH_METRICS_HEADER_SIZE],
                          gsize n_bytes,
                          bool is_changing)
 {
+    static const uint8_t signature[] = {'m', 'v', 'b', 'd'};
     const uint8_t *bytes = body;
     uint32_t sum = 0;
 
     for (gsize i = 0; i < n_bytes; i++)
         sum += bytes[i];
-    memcpy(out_header, "mvbd", 4);
+    memcpy(out_header, signature, sizeof(signature));
     put_uint32(out_header + 4, is_changing);
     put_uint32(out_header + 8, sum);
     put_uint32(out_header + 12, (uint32_t)n_bytes);

@@ -8,6 +8,8 @@ typedef struct {
     Enemy enemy;
     FakeDisk disk; /* serves disk_0.sock */
     FakeDisk boot; /* serves kernel-boot.sock */
+    int qemu_fd;   /* listens in the pod; takes no connection: what fails then is no matter */
+    int decoy_fd;  /* listens at outside/dir/downwardmetrics.sock */
 } Stage;
 
 static const EnemyPlace places[] = {
@@ -31,6 +33,11 @@ static const EnemyPlace places[] = {
     {.path = "root/run/kubevirt-private"},
     {.path = "root/run/kubevirt-private/vif-cache-eth0.json", .bait = "secret"},
     {.path = "root/run/kubevirt-private/secret-disks/v.iso", .bait = "secret"},
+    {.path = "root/run/kubevirt-private/downwardapi-disks"},
+    {.path = "root/run/kubevirt-private/downwardapi-disks/vhostmd0", .bait = "secret"},
+    {.path = "root/run/kubevirt-private/downwardmetrics-channel"},
+    {.path = "root/run/kubevirt-private/downwardmetrics-channel/downwardmetrics.sock",
+     .bait = "socket"},
     {.path = "root/dev"},
     {.path = "root/dev/kvm", .bait = "device"},
     {.path = "root/dev/net"},
@@ -56,6 +63,8 @@ static const EnemyOperation operations[] = {
     {{.op = CH_HANDS_OP_DHCP_STORE, .name = "eth0"}, BYTES("{}")},
     {.request =
          {.op = CH_HANDS_OP_IMAGE_STAT, .image = CH_HANDS_IMAGE_SECRET, .uid = "ns", .name = "v"}},
+    {{.op = CH_HANDS_OP_METRICS_WRITE}, BYTES("<metrics></metrics>\n")},
+    {.request = {.op = CH_HANDS_OP_METRICS_CONNECT}},
     {.request = {.op = CH_HANDS_OP_SOURCE_LOOK, DISK}},
     {.request = {.op = CH_HANDS_OP_TARGET_LOOK, DISK}},
     {{.op = CH_HANDS_OP_MOUNT, DISK, .source_uid = FAKE_POD_UID}, BYTES("disk/file")},
@@ -65,9 +74,18 @@ static const EnemyOperation operations[] = {
 };
 
 static void
-make_outside(Enemy *enemy)
+make_outside(Stage *stage)
 {
+    Enemy *enemy = &stage->enemy;
+    g_autofree char *dir = NULL;
+
     enemy_make_outside(enemy);
+    dir = g_build_filename(enemy->outside, "dir", NULL);
+    stage->decoy_fd = fake_pod_listen(dir, "downwardmetrics.sock");
+    g_assert_cmpint(fcntl(stage->decoy_fd, F_SETFL, O_NONBLOCK), ==, 0);
+    test_tree_write(enemy->outside, "dir/vhostmd0", "secret");
+    test_tree_mkdir(enemy->outside, "dir/downwardapi-disks");
+    test_tree_write(enemy->outside, "dir/downwardapi-disks/vhostmd0", "secret");
     test_tree_mkdir(enemy->outside, "dir/net");
     test_tree_mkdir(enemy->outside, "dir/kubevirt/sockets");
     test_tree_mkdir(enemy->outside, "dir/kernel-boot");
@@ -86,6 +104,7 @@ make_pod(Stage *stage)
 {
     FakePod *pod = &stage->enemy.pod;
     g_autofree char *disks = NULL;
+    g_autofree char *channel = NULL;
     g_autofree char *kvm = NULL;
     g_autofree char *tun = NULL;
 
@@ -95,6 +114,11 @@ make_pod(Stage *stage)
     test_tree_mkdir(pod->root, "shadow/sockets");
     test_tree_mkdir(pod->root, "run/kubevirt-private/secret-disks");
     test_tree_write(pod->root, "run/kubevirt-private/secret-disks/v.iso", "1");
+    test_tree_mkdir(pod->root, "run/kubevirt-private/downwardapi-disks");
+    test_tree_write(pod->root, "run/kubevirt-private/downwardapi-disks/vhostmd0", "1");
+    test_tree_mkdir(pod->root, "run/kubevirt-private/downwardmetrics-channel");
+    channel = fake_pod_path(pod, "run/kubevirt-private/downwardmetrics-channel");
+    stage->qemu_fd = fake_pod_listen(channel, "downwardmetrics.sock");
     kvm = fake_pod_path(pod, "dev/kvm");
     tun = fake_pod_path(pod, "dev/net/tun");
     g_assert_cmpint(mknod(kvm, S_IFCHR | 0600, makedev(10, 232)), ==, 0);
@@ -124,6 +148,8 @@ end_stage(Stage *stage)
     }
     fake_disk_clear(&stage->disk);
     fake_disk_clear(&stage->boot);
+    close(stage->decoy_fd);
+    close(stage->qemu_fd);
     enemy_clear(&stage->enemy);
 }
 
@@ -140,8 +166,10 @@ test_races(void)
     if (fake_pod_skip_mounts())
         return;
     make_pod(&stage);
-    make_outside(&stage.enemy);
+    make_outside(&stage);
     enemy_fight(&stage.enemy, attacks, G_N_ELEMENTS(attacks));
+    g_assert_cmpint(accept4(stage.decoy_fd, NULL, NULL, SOCK_CLOEXEC), ==, -1);
+    g_assert_cmpint(errno, ==, EAGAIN);
     end_stage(&stage);
 }
 

@@ -43,6 +43,7 @@ vhostmd_start(GMarkupParseContext *context,
 {
     VhostmdReader *reader = data;
     VhostmdMetric *metric;
+    const char *ignored;
 
     g_string_truncate(reader->text, 0);
     if (!g_str_equal(element, "metric"))
@@ -62,6 +63,12 @@ vhostmd_start(GMarkupParseContext *context,
                                               G_MARKUP_COLLECT_STRDUP | G_MARKUP_COLLECT_OPTIONAL,
                                               "unit",
                                               &metric->unit,
+                                              G_MARKUP_COLLECT_STRING | G_MARKUP_COLLECT_OPTIONAL,
+                                              "id", /* of a VM, when there are several */
+                                              &ignored,
+                                              G_MARKUP_COLLECT_STRING | G_MARKUP_COLLECT_OPTIONAL,
+                                              "uuid",
+                                              &ignored,
                                               G_MARKUP_COLLECT_INVALID));
 }
 
@@ -123,6 +130,6 @@ vhostmd_read_disk(const char *disk, gsize size)
     for (guint32 i = 0; i < length; i++)
         sum += (guint8)disk[16 + i];
     g_assert_cmpuint(vhostmd_uint32(disk + 8), ==, sum);
-    g_assert_cmpint(disk[16 + length - 1], ==, '\n');
+    g_assert_true(disk[16 + length - 1] == '\n');
     return vhostmd_read_body(disk + 16, length);
 }
