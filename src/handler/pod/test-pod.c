@@ -397,6 +397,53 @@ test_passt(Fixture *f, gconstpointer data)
     ch_pod_free(connect_launcher(f)); /* the hands are as they were */
 }
 
+#define METRICS_DISKS   "run/kubevirt-private/downwardapi-disks"
+#define METRICS_CHANNEL "run/kubevirt-private/downwardmetrics-channel"
+
+static void
+test_metrics(Fixture *f, gconstpointer data)
+{
+    g_autoptr(ChPod) pod = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = NULL;
+    g_autofree char *channel = NULL;
+    g_autofree char *disk = NULL;
+    ch_autofd int listen_fd = -EBADF;
+    ch_autofd int qemu_fd = -EBADF;
+    ch_autofd int fd = -EBADF;
+    gsize size;
+
+    if (fake_pod_skip())
+        return;
+    pod = connect_launcher(f);
+    g_assert_false(ch_pod_write_metrics(pod, "body\n", 5, &error));
+    g_assert_error(error, CH_ERRNO, ENOENT);
+    g_clear_error(&error);
+    g_assert_false(ch_pod_write_metrics(pod, "", 0, &error));
+    g_assert_error(error, CH_ERRNO, EFBIG);
+    g_clear_error(&error);
+    g_assert_false(ch_pod_connect_metrics(pod, &fd, &error));
+    g_assert_error(error, CH_ERRNO, ENOENT);
+    g_clear_error(&error);
+
+    test_tree_mkdir(f->fake.root, METRICS_DISKS);
+    test_tree_write(f->fake.root, METRICS_DISKS "/vhostmd0", "");
+    g_assert_true(ch_pod_write_metrics(pod, "body\n", 5, &error));
+    path = fake_pod_path(&f->fake, METRICS_DISKS "/vhostmd0");
+    g_assert_true(g_file_get_contents(path, &disk, &size, NULL));
+    g_assert_cmpuint(size, ==, 16 + 5);
+    g_assert_cmpstr(disk + 16, ==, "body\n");
+
+    test_tree_mkdir(f->fake.root, METRICS_CHANNEL);
+    channel = fake_pod_path(&f->fake, METRICS_CHANNEL);
+    listen_fd = fake_pod_listen(channel, "downwardmetrics.sock");
+    g_assert_true(ch_pod_connect_metrics(pod, &fd, &error));
+    qemu_fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    g_assert_cmpint(write(fd, "x", 1), ==, 1);
+    g_assert_cmpint(fcntl(fd, F_GETFD) & FD_CLOEXEC, !=, 0);
+    g_assert_cmpint(fcntl(fd, F_GETFL) & O_NONBLOCK, !=, 0);
+}
+
 static const struct {
     const char *path;
     void (*func)(Fixture *f, gconstpointer data);
@@ -410,6 +457,7 @@ static const struct {
     {"/pod/devices", test_devices, 0},
     {"/pod/passt", test_passt, 0},
     {"/pod/named-nodes", test_named_nodes, 0},
+    {"/pod/metrics", test_metrics, 0},
     {"/pod/reconnects", test_reconnects, 0},
     {"/pod/no-launcher", test_no_launcher, 0},
     {"/pod/no-descriptors-left", test_no_descriptors, 0},
