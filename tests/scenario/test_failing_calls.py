@@ -17,7 +17,7 @@ ROW = struct.Struct("<32sQQIIQ")
 N_ROWS = 96
 # What never fails, or how the hands live: without it they end, and the agent with them.
 EXEMPT = {"__errno_location", "_exit", "chdir", "clock_gettime", "close", "epoll_create1", "epoll_wait", "getenv", "geteuid", "getpid",
-          "getrlimit64", "mmap", "poll", "prctl", "recvmsg", "setrlimit64", "signal", "umask"}
+          "getrlimit64", "mmap64", "poll", "prctl", "recvmsg", "setrlimit64", "signal", "umask"}
 EXEMPT |= {"execve", "waitpid"}  # of the labeller, which there is with SELinux only
 # Later than Linux 5.10.
 NEW = {"peerpidfd": errno.ENOPROTOOPT, "mount_setattr": errno.ENOSYS, "fchmodat2": errno.ENOSYS}

@@ -5,12 +5,12 @@
  *
  * Theory of operation: ch_hands_start() makes CH_HANDS_N_CHANNELS socketpairs and executes
  * `virt-handler-hands` with one end of each. A call checks a channel out, sends, waits for the
- * reply until its deadline and puts the channel back; the mutex guards the list of idle channels,
- * and that of what could not be told at once. A reply that comes after its caller gave up is told
- * by its sequence number and dropped. The hands end when the brain ends. When the hands end first,
- * calls fail with CH_ERROR_CLOSED and the death descriptor becomes readable: the agent must then
- * end too (a pod's identity is gone with them). The typed operations are in handler/pod. Thread:
- * any. Spec: DESIGN.md §4.
+ * reply (of the hands, or of the child that did it) until its deadline and puts the channel back;
+ * the mutex guards the list of idle channels, and that of what could not be told at once. A reply
+ * that comes after its caller gave up is told by its sequence number and dropped. The hands end
+ * when the brain ends. When the hands end first, calls fail with CH_ERROR_CLOSED and the death
+ * descriptor becomes readable: the agent must then end too (a pod's identity is gone with them).
+ * The typed operations are in handler/pod. Thread: any. Spec: DESIGN.md §4.
  */
 
 #pragma once
