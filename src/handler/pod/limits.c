@@ -7,13 +7,12 @@
 bool
 ch_pod_adjust_resources(ChPod *pod,
                         const ChJson *vmi,
-                        bool is_running,
                         const ChMemoryLockOptions *options,
                         GError **error)
 {
     const ChHandsRequest request = {
         .op = CH_HANDS_OP_MEMLOCK_SET,
-        .flags = is_running ? CH_HANDS_QEMU : 0,
+        .flags = ch_memory_lock_is_qemus(vmi) ? CH_HANDS_QEMU : 0,
         .n_bytes = sizeof(uint64_t),
     };
     uint64_t bytes;

@@ -16,16 +16,13 @@
 
 /**
  * ch_pod_adjust_resources: raises the limit of locked memory, if the VM needs it.
- * @vmi: with its status
- * @is_running: its phase is Running, and it does not wait for its domain to arrive from another
- *   node: the limit is QEMU's, not virtqemud's
+ * @vmi: with its status, which says whose limit it is
  *
  * Returns: false with CH_ERRNO: "failed to set process N memlock rlimit to S: ...", "no QEMU
  * process found under process N child processes: ..."
  */
 bool ch_pod_adjust_resources(ChPod *pod,
                              const ChJson *vmi,
-                             bool is_running,
                              const ChMemoryLockOptions *options,
                              GError **error);
 

@@ -184,6 +184,15 @@ ch_memory_lock_overhead(const ChJson *vmi, const ChMemoryLockOptions *options)
     return scale(bytes, options->ratio);
 }
 
+bool
+ch_memory_lock_is_qemus(const ChJson *vmi)
+{
+    const ChJson *migration = ch_json_at(vmi, "status", "migrationState");
+
+    return g_strcmp0(ch_json_string_at(vmi, "status", "phase"), "Running") == 0 &&
+           (migration == NULL || ch_json_bool_at(migration, false, "targetNodeDomainDetected"));
+}
+
 static int64_t
 guest_bytes(const ChJson *vmi)
 {

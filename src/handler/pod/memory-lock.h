@@ -23,6 +23,10 @@ typedef struct {
 /* Whether devices are passed through to it, it is real-time or confidential, or asks for it. */
 bool ch_memory_lock_is_needed(const ChJson *vmi, const ChMemoryLockOptions *options);
 
+/* Whether the limit is QEMU's: the phase is Running, and it does not wait for its domain to arrive
+ * from another node. Else it is virtqemud's, whose children have it. */
+bool ch_memory_lock_is_qemus(const ChJson *vmi);
+
 /* Bytes that the VM's processes take beside the guest's memory. */
 int64_t ch_memory_lock_overhead(const ChJson *vmi, const ChMemoryLockOptions *options);
 

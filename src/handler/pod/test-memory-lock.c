@@ -266,6 +266,32 @@ test_mshv(void)
     g_assert_cmpint(ch_memory_lock_overhead(reserved, &options), ==, BASE);
 }
 
+/* spec:05-16.9#182: a VM that runs elsewhere still, and is to arrive here. */
+static void
+test_whose_it_is(void)
+{
+    static const struct {
+        const char *status;
+        bool is_qemus;
+    } states[] = {
+        {"'phase':'Running'", true},
+        {"'phase':'Running','migrationState':{}", false},
+        {"'phase':'Running','migrationState':{'targetNodeDomainDetected':false}", false},
+        {"'phase':'Running','migrationState':{'targetNodeDomainDetected':true}", true},
+        {"'phase':'Scheduled'", false},
+        {"'phase':'Scheduled','migrationState':{'targetNodeDomainDetected':true}", false},
+        {"'phase':1", false},
+        {"", false},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(states); i++) {
+        g_autofree char *text = g_strdup_printf("{'spec':{},'status':{%s}}", states[i].status);
+        g_autoptr(ChJson) vmi = ch_json_parse(g_strdelimit(text, "'", '"'), -1, NULL);
+
+        g_assert_cmpint(ch_memory_lock_is_qemus(vmi), ==, states[i].is_qemus);
+    }
+}
+
 /* What the source's controller computed for the target. */
 static void
 test_told_overhead(void)
@@ -302,6 +328,7 @@ main(int argc, char **argv)
         g_test_add_data_func(sizes[i].path, &sizes[i], test_size);
     g_test_add_func("/memory-lock/told-overhead", test_told_overhead);
     g_test_add_func("/memory-lock/mshv", test_mshv);
+    g_test_add_func("/memory-lock/whose-it-is", test_whose_it_is);
     g_test_add_func("/memory-lock/huge", test_huge);
     return g_test_run();
 }

@@ -156,6 +156,44 @@ test_empty_is_null(Fixture *f, gconstpointer data)
     g_assert_cmpuint(again->entries->len, ==, 0);
 }
 
+/* spec:05-16.8#158: written, read, written over, read, taken away, and then neither there to be
+ * read nor to be taken away; of both kinds, which know nothing of each other. */
+static void
+test_life(Fixture *f, gconstpointer data)
+{
+    static const ChMountRecordKind kinds[] = {CH_MOUNT_RECORD_DISKS, CH_MOUNT_RECORD_HOTPLUG};
+    static const char *const files[] = {"container-disk-mount-state/" UID, FILE};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autoptr(ChMountRecord) record = load(f, kinds[i]);
+        g_autoptr(ChMountRecord) first = NULL;
+        g_autoptr(ChMountRecord) second = NULL;
+        g_autoptr(ChMountRecord) gone = NULL;
+
+        g_assert_false(record->is_stored);
+        g_assert_true(ch_mount_record_add(record, "/a", "/s"));
+        g_assert_true(ch_mount_record_store(kinds[i], f->dir, UID, record, NULL));
+        first = load(f, kinds[i]);
+        g_assert_true(first->is_stored);
+        g_assert_cmpuint(first->entries->len, ==, 1);
+        g_assert_cmpstr(ch_mount_record_find(first, "/a")->socket_file, ==, "/s");
+
+        g_assert_true(ch_mount_record_drop(first, "/a"));
+        g_assert_true(ch_mount_record_add(first, "/b", NULL));
+        g_assert_true(ch_mount_record_store(kinds[i], f->dir, UID, first, NULL));
+        second = load(f, kinds[i]);
+        g_assert_cmpuint(second->entries->len, ==, 1);
+        g_assert_nonnull(ch_mount_record_find(second, "/b"));
+
+        g_assert_true(ch_mount_record_remove(kinds[i], f->dir, UID, NULL));
+        g_assert_false(test_tree_has(f->dir, files[i]));
+        gone = load(f, kinds[i]);
+        g_assert_false(gone->is_stored);
+        g_assert_cmpuint(gone->entries->len, ==, 0);
+        g_assert_true(ch_mount_record_remove(kinds[i], f->dir, UID, NULL));
+    }
+}
+
 static void
 test_removing_twice_is_fine(Fixture *f, gconstpointer data)
 {
@@ -265,6 +303,7 @@ main(int argc, char **argv)
     ADD("disks-have-sockets", test_disks_have_sockets);
     ADD("a-target-is-told-once", test_a_target_is_told_once);
     ADD("empty-is-null", test_empty_is_null);
+    ADD("life", test_life);
     ADD("removing-twice-is-fine", test_removing_twice_is_fine);
     ADD("a-vmi-without-uid-has-none", test_a_vmi_without_uid_has_none);
     ADD("legacy-paths-are-converted", test_legacy_paths_are_converted);

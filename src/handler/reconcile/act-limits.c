@@ -29,20 +29,13 @@ ch_act_open_cgroup(const ChPass *pass, ChPod *pod, GError **error)
 bool
 ch_act_adjust_resources(const ChPass *pass, ChPod *pod, GError **error)
 {
-    const ChJson *migration = ch_json_at(pass->document, "status", "migrationState");
-    const bool waits_for_domain =
-        migration != NULL && !ch_json_bool_at(migration, false, "targetNodeDomainDetected");
     const ChMemoryLockOptions options = {
         .ratio = pass->config->guest_memory_overhead_ratio,
         .is_arm64 = g_strcmp0(pass->env->architecture, "arm64") == 0,
         .is_mshv = is_mshv(pass),
     };
 
-    return ch_pod_adjust_resources(pod,
-                                   pass->document,
-                                   pass->vmi.phase == CH_PHASE_RUNNING && !waits_for_domain,
-                                   &options,
-                                   error);
+    return ch_pod_adjust_resources(pod, pass->document, &options, error);
 }
 
 bool
