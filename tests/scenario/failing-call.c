@@ -50,6 +50,8 @@
     X(getdents64)                                                                                  \
     X(getsockopt)                                                                                  \
     X(getxattr)                                                                                    \
+    X(inotify_add_watch)                                                                           \
+    X(inotify_init1)                                                                               \
     X(ioctl)                                                                                       \
     X(linkat)                                                                                      \
     X(listen)                                                                                      \

@@ -23,6 +23,7 @@
 
 #include "handler/hands/board.h"
 #include "handler/hands/cache.h"
+#include "handler/hands/inside-daemons.h"
 #include "handler/hands/inside-mount.h"
 #include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
@@ -32,6 +33,10 @@
 #include "handler/hands/tap.h"
 #include "handler/hands/target.h"
 #include "lib/linux/selinux.h"
+
+/* Where everybody looks for them, whatever the agent's flags. */
+#define SHARE_DIR "/var/run/kubevirt"
+#define RUN_DIR   "/run"
 
 static int
 fail(int errnum, const char *what)
@@ -112,6 +117,15 @@ start_labeller(pid_t node_pid)
     return ch_labeller_start(&places);
 }
 
+static void
+set_daemon_places(pid_t node_pid)
+{
+    static char node_root[32];
+
+    (void)snprintf(node_root, sizeof(node_root), "/proc/%d/root", (int)node_pid);
+    ch_inside_daemons_set_places(&(ChDaemonPlaces){SHARE_DIR, RUN_DIR, node_root, node_pid});
+}
+
 int
 main(int argc, char **argv)
 {
@@ -130,6 +144,7 @@ main(int argc, char **argv)
     ch_cache_set_dir(argv[2]);
     ch_target_set_pods_dir(argv[3]);
     ch_inside_mount_set_node(node_pid);
+    set_daemon_places(node_pid);
     set_signals();
     raise_descriptor_limit();
     raise_memory_limit();

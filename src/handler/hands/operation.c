@@ -8,6 +8,7 @@
 
 #include "handler/hands/cache.h"
 #include "handler/hands/cgroup-step.h"
+#include "handler/hands/inside-daemons.h"
 #include "handler/hands/inside-devices.h"
 #include "handler/hands/inside-disk.h"
 #include "handler/hands/inside-look.h"
@@ -43,7 +44,7 @@ typedef enum {
     ON_PROCESS,     /* the launcher's pidfd */
     ON_NET,         /* the netlink socket in the pod */
     ON_MOUNTS,      /* the node's mounts: no descriptor */
-    ON_FILES,       /* kubelet's directories: no descriptor */
+    ON_FILES,       /* kubelet's directories, or the node's: no descriptor */
     ON_SOURCE,      /* who serves an image: no descriptor */
 } On;
 
@@ -264,6 +265,30 @@ set_pit(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsRe
     return ch_process_set_pit(step->pid, pidfd, step->request.flags & CH_HANDS_REALTIME, reply);
 }
 
+static bool
+watch_multipath(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_watch_multipath(out_fd, reply);
+}
+
+static bool
+set_multipath(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_set_multipath(&step->request, reply);
+}
+
+static bool
+watch_reservation(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_watch_reservation(out_fd, reply);
+}
+
+static bool
+own_reservation(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
+{
+    return ch_inside_own_reservation(reply);
+}
+
 static const struct {
     Step func;
     On on;
@@ -301,6 +326,10 @@ static const struct {
     [CH_HANDS_OP_HOUSE_KEEP]   = {keep_house,   ON_PROCESS},
     [CH_HANDS_OP_REALTIME_SET] = {set_realtime, ON_PROCESS},
     [CH_HANDS_OP_PIT_SET]      = {set_pit,      ON_PROCESS},
+    [CH_HANDS_OP_MULTIPATH_WATCH]   = {watch_multipath,   ON_FILES},
+    [CH_HANDS_OP_MULTIPATH_SET]     = {set_multipath,     ON_MOUNTS},
+    [CH_HANDS_OP_RESERVATION_WATCH] = {watch_reservation, ON_FILES},
+    [CH_HANDS_OP_RESERVATION_OWN]   = {own_reservation,   ON_FILES},
     /* clang-format on */
 };
 
@@ -430,7 +459,7 @@ begin_repair(const ChHandsRequest *request, int channel_fd, ChHandsReply *reply)
     return begin_inside(request, NULL, channel_fd, reply);
 }
 
-/* By UID: a pod whose launcher is gone is cleaned up too. */
+/* By UID: a pod whose launcher is gone is cleaned up too. Or about no pod. */
 static bool
 begin_by_uid(const ChHandsRequest *request, const void *bytes, int channel_fd, ChHandsReply *reply)
 {
@@ -544,6 +573,10 @@ ch_operation_begin(const ChHandsRequest *request,
     case CH_HANDS_OP_NODE_MAKE:
     case CH_HANDS_OP_NODE_REMOVE:
     case CH_HANDS_OP_IMAGE_SUM:
+    case CH_HANDS_OP_MULTIPATH_WATCH:
+    case CH_HANDS_OP_MULTIPATH_SET:
+    case CH_HANDS_OP_RESERVATION_WATCH:
+    case CH_HANDS_OP_RESERVATION_OWN:
         return begin_by_uid(request, bytes, channel_fd, reply);
     case CH_HANDS_OP_CACHE_OWN:
         (void)ch_cache_own(request->uid, request->name, reply);

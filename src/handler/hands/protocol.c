@@ -79,6 +79,10 @@ static const struct {
     [CH_HANDS_OP_DISK_PREPARE] = {"disk-prepare", TAKES_HANDLE | TAKES_NETWORK | TAKES_BYTES, CH_HANDS_NON_ROOT, false},
     [CH_HANDS_OP_METRICS_WRITE] = {"metrics-write", TAKES_HANDLE | TAKES_BYTES,         0, false},
     [CH_HANDS_OP_METRICS_CONNECT] = {"metrics-connect", TAKES_HANDLE,                   0, false},
+    [CH_HANDS_OP_MULTIPATH_WATCH]   = {"multipath-watch",   0,                          0, false},
+    [CH_HANDS_OP_MULTIPATH_SET]     = {"multipath-set",     0,                          CH_HANDS_REMOVE, false},
+    [CH_HANDS_OP_RESERVATION_WATCH] = {"reservation-watch", 0,                          0, false},
+    [CH_HANDS_OP_RESERVATION_OWN]   = {"reservation-own",   0,                          0, false},
     /* clang-format on */
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(operations) == CH_HANDS_OP_N);

@@ -76,8 +76,12 @@ typedef enum {
     CH_HANDS_OP_BLOCK_OWN,    /* handle, name: a volume's block device */
     CH_HANDS_OP_VIRTIOFS_OWN, /* handle, name: a file system's socket */
     CH_HANDS_OP_DISK_PREPARE, /* handle, name, flags, bytes (ChHandsDisk) -> the new image's size */
-    CH_HANDS_OP_METRICS_WRITE,   /* handle, bytes: the body of the pod's vhostmd disk */
-    CH_HANDS_OP_METRICS_CONNECT, /* handle -> a connection to QEMU's channel of metrics */
+    CH_HANDS_OP_METRICS_WRITE,     /* handle, bytes: the body of the pod's vhostmd disk */
+    CH_HANDS_OP_METRICS_CONNECT,   /* handle -> a connection to QEMU's channel of metrics */
+    CH_HANDS_OP_MULTIPATH_WATCH,   /* -> an inotify descriptor of the node's /run */
+    CH_HANDS_OP_MULTIPATH_SET,     /* multipathd's socket is mounted; flags: CH_HANDS_REMOVE: not */
+    CH_HANDS_OP_RESERVATION_WATCH, /* -> an inotify descriptor of the directory for it */
+    CH_HANDS_OP_RESERVATION_OWN,   /* the directory and pr-helper's socket in it: owner, label */
     CH_HANDS_OP_N,
 } ChHandsOp;
 

@@ -117,7 +117,11 @@ static const int allowed_calls[] = {
     SCMP_SYS(openat2),
     SCMP_SYS(fstat),
     SCMP_SYS(newfstatat),
-    SCMP_SYS(fgetxattr),  /* the SELinux label of a pod's root */
+    SCMP_SYS(fgetxattr), /* the SELinux label of a pod's root */
+    SCMP_SYS(getxattr),  /* that of pr-helper's socket */
+    SCMP_SYS(setxattr),
+    SCMP_SYS(inotify_init1), /* when multipathd and pr-helper come and go */
+    SCMP_SYS(inotify_add_watch),
     SCMP_SYS(getdents64), /* passt's sockets have names of its own, as has an image's one file, a
                              pod's /dev */
     SCMP_SYS(readlinkat), /* a device's name in sysfs */

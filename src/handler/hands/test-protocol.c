@@ -15,7 +15,7 @@ good_request(ChHandsOp op)
         (op >= CH_HANDS_OP_SOURCE_LOOK && op <= CH_HANDS_OP_IMAGE_SUM) ||
         (op >= CH_HANDS_OP_NODE_LOOK && op <= CH_HANDS_OP_SWEEP))
         g_strlcpy(request.uid, "aaaabbbb-0000-4000-8000-000000000001", sizeof(request.uid));
-    else if (op != CH_HANDS_OP_HELLO)
+    else if (op != CH_HANDS_OP_HELLO && op < CH_HANDS_OP_MULTIPATH_WATCH)
         request.handle = 0x10000;
     if (op == CH_HANDS_OP_DEVICES_OWN)
         request.devices = CH_HANDS_DEVICE_KVM | CH_HANDS_DEVICE_TUN;
@@ -108,7 +108,9 @@ test_fields(void)
         bad.flags = CH_HANDS_OWN;
         g_assert_cmpint(check(&bad), ==, op == CH_HANDS_OP_MOUNT ? 0 : EINVAL);
         bad.flags = CH_HANDS_REMOVE;
-        g_assert_cmpint(check(&bad), ==, op == CH_HANDS_OP_UNMOUNT ? 0 : EINVAL);
+        g_assert_cmpint(check(&bad),
+                        ==,
+                        op == CH_HANDS_OP_UNMOUNT || op == CH_HANDS_OP_MULTIPATH_SET ? 0 : EINVAL);
         bad.flags = CH_HANDS_EMULATION;
         g_assert_cmpint(check(&bad), ==, op == CH_HANDS_OP_DEVICES_OWN ? 0 : EINVAL);
         bad.flags = 64;

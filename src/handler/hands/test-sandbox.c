@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -288,6 +289,12 @@ call_allowed(void)
     if (sched_getaffinity(0, sizeof(cpu_set_t), &(cpu_set_t){0}) < 0)
         _exit(12);
     if (fgetxattr(-1, "security.selinux", NULL, 0) != -1 || errno != EBADF)
+        _exit(7);
+    if (getxattr("/nonexistent", "security.selinux", NULL, 0) != -1 || errno != ENOENT ||
+        setxattr("/nonexistent", "security.selinux", NULL, 0, 0) != -1 || errno != ENOENT)
+        _exit(7);
+    if (inotify_add_watch(-1, "/", IN_CREATE) != -1 || errno != EBADF || inotify_init1(-1) != -1 ||
+        errno != EINVAL)
         _exit(7);
     if (readlinkat(-1, "x", text, sizeof(text)) != -1 || getdents64(-1, text, sizeof(text)) != -1 ||
         fchmodat(-1, "x", 0, 0) != -1)

@@ -13,6 +13,7 @@
 #include "lib/linux/safe-path.h"
 
 #define ENFORCE_FILE "sys/fs/selinux/enforce"
+#define ATTRIBUTE    "security.selinux"
 #define NO_POLICY    "kernel" /* what every process is labelled then */
 
 /* Whether the file behind @fd begins with @text, and has nothing but white space behind it. */
@@ -47,18 +48,34 @@ ch_selinux_mode(const char *root, const char *label_file)
     return fd >= 0 && says(fd, "1") ? CH_SELINUX_ENFORCING : CH_SELINUX_PERMISSIVE;
 }
 
+static bool
+has_label(const char *path, const char *label)
+{
+    char text[256];
+    const ssize_t n = getxattr(path, ATTRIBUTE, text, sizeof(text));
+
+    return n >= 0 && (size_t)n == strlen(label) + 1 && memcmp(text, label, (size_t)n) == 0;
+}
+
+int
+ch_selinux_label_fd(int fd, const char *label)
+{
+    char path[CH_FD_PATH_SIZE];
+
+    ch_fd_path(path, fd); /* an O_PATH descriptor takes no attributes itself */
+    if (has_label(path, label))
+        return 0;
+    return setxattr(path, ATTRIBUTE, label, strlen(label) + 1, 0) < 0 ? -errno : 0;
+}
+
 int
 ch_selinux_label_file(const char *path, const char *label)
 {
     ch_autofd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    char by_fd[CH_FD_PATH_SIZE];
     mode_t mode = 0;
     int result = fd < 0 ? -errno : ch_safe_identify(fd, NULL, &mode);
 
     if (result < 0)
         return result;
-    if (S_ISLNK(mode))
-        return -ELOOP;
-    ch_fd_path(by_fd, fd);
-    return setxattr(by_fd, "security.selinux", label, strlen(label) + 1, 0) < 0 ? -errno : 0;
+    return S_ISLNK(mode) ? -ELOOP : ch_selinux_label_fd(fd, label);
 }

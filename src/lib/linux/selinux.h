@@ -29,3 +29,6 @@ ChSelinuxMode ch_selinux_mode(const char *root, const char *label_file);
 /* Gives the file @path (no link) this label. Needs the host's policy to allow it, or CAP_SYS_ADMIN
  * where there is none. Returns 0 or -errno. */
 int ch_selinux_label_file(const char *path, const char *label);
+
+/* The same of the file behind @fd (may be O_PATH), unless it has the label. Needs /proc. */
+int ch_selinux_label_fd(int fd, const char *label);

@@ -3,6 +3,7 @@
 #include "lib/linux/selinux.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -43,6 +44,22 @@ test_root_out_of_reach(void)
                     ch_selinux_mode("/", CH_SELINUX_OWN_LABEL));
 }
 
+/* One that cannot be read or written, as of a device or socket. */
+static void
+test_by_descriptor(const char *file)
+{
+    const int fd = open(file, O_PATH | O_CLOEXEC);
+    char text[64] = "";
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ch_selinux_label_fd(fd, "a:b:c:s1"), ==, 0);
+    g_assert_cmpint(ch_selinux_label_fd(fd, "a:b:c:s1"), ==, 0); /* it has it */
+    g_assert_cmpint(getxattr(file, "security.selinux", text, sizeof(text)), ==, 9);
+    g_assert_cmpstr(text, ==, "a:b:c:s1");
+    close(fd);
+    g_assert_cmpint(ch_selinux_label_fd(fd, "a:b:c:s1"), ==, -ENOENT);
+}
+
 static void
 test_label(void)
 {
@@ -61,6 +78,7 @@ test_label(void)
         g_assert_cmpint(result, ==, 0);
         g_assert_cmpint(getxattr(file, "security.selinux", text, sizeof(text)), ==, 9);
         g_assert_cmpstr(text, ==, "a:b:c:s0");
+        test_by_descriptor(file);
     }
     g_assert_cmpint(ch_selinux_label_file(link, "a:b:c:s0"), ==, -ELOOP);
     g_assert_cmpint(ch_selinux_label_file("/nonexistent", "a:b:c:s0"), ==, -ENOENT);
