@@ -23,6 +23,7 @@
 #include "handler/launcher-seam.h"
 #include "handler/node-facts.h"
 #include "handler/node-label.h"
+#include "handler/node/daemon-sockets.h"
 #include "handler/node/device-labels.h"
 #include "handler/node/seccomp-profile.h"
 #include "handler/pod/ghost-records.h"
@@ -61,6 +62,7 @@ typedef struct {
     ChFdWatch *hands_death;
     ChGhostRecords *records;
     ChKubeClient *kube;
+    ChDaemonSockets *daemon_sockets;
     ChRecorder *recorder;
     ChCounter *syncs;
     ChGuestPanics *panics;
@@ -103,6 +105,7 @@ start_when_synced(Agent *agent)
         return;
     agent->is_running = true;
     CH_CRASH_POINT("main/synced");
+    ch_daemon_sockets_start(agent->daemon_sockets);
     ch_log_info(&vm_context, "Starting virt-handler vms controller.");
     ch_controller_start(agent->controller);
 }
@@ -167,6 +170,8 @@ apply_config(gpointer data, ChClusterConfig *config)
     ch_log_info(NULL, "set verbosity to %d", config->verbosity);
     ch_plugin_watch_configure(agent->plugins, config);
     configure_profile(agent, config);
+    ch_daemon_sockets_configure(agent->daemon_sockets,
+                                ch_cluster_config_has_persistent_reservation(config));
     ch_kube_client_set_rate(agent->kube, config->qps, config->burst);
     ch_log_info(NULL, "setting rate limiter to %g QPS and %u Burst", config->qps, config->burst);
     start_when_synced(agent); /* nobody waits for plugins any more, perhaps */
@@ -234,11 +239,19 @@ end_well(gpointer data)
 
 /* What happened last shall not be untold; but nobody waits long for an API server. */
 static void
-flush_and_end(Agent *agent)
+flush_and_end(gpointer data)
 {
+    Agent *agent = data;
+
     agent->flush_timer = ch_timer_new(agent->loop, end_well, agent);
     ch_timer_arm(agent->flush_timer, FLUSH_US);
     ch_recorder_flush(agent->recorder, end_well, agent);
+}
+
+static void
+leave_node(Agent *agent)
+{
+    ch_daemon_sockets_stop(agent->daemon_sockets, flush_and_end, agent);
 }
 
 static void
@@ -246,7 +259,7 @@ on_farewell(gpointer data, GBytes *body, const GError *error)
 {
     on_unschedulable(data, body, error);
     CH_CRASH_POINT("main/farewell");
-    flush_and_end(data);
+    leave_node(data);
 }
 
 static const struct {
@@ -279,7 +292,7 @@ on_signal(int signo, gpointer data)
     if (signo == SIGTERM)
         ch_node_label_unschedulable(agent->kube, agent->node_name, on_farewell, agent);
     else
-        flush_and_end(agent);
+        leave_node(agent);
 }
 
 static void
@@ -416,6 +429,7 @@ static void
 agent_build(Agent *agent)
 {
     agent->pool = ch_worker_pool_new(MIN_WORKERS, MAX_WORKERS);
+    agent->daemon_sockets = ch_daemon_sockets_new(agent->loop, agent->pool, agent->hands);
     agent->recorder = ch_recorder_new(agent->kube, "virt-handler", agent->node_name);
     agent->syncs = ch_controller_sync_counter_new();
     agent->panics = ch_guest_panics_new();
@@ -484,6 +498,7 @@ agent_clear(Agent *agent)
     ch_launcher_clients_free(agent->clients);
     ch_domain_watch_free(agent->domain_watch);
     ch_domain_store_free(agent->domains);
+    ch_daemon_sockets_free(agent->daemon_sockets);
     ch_recorder_free(agent->recorder);
     ch_kube_client_free(agent->kube);
     ch_loop_free(agent->loop);

@@ -22,7 +22,6 @@ OPEN = {
     "KSM": lambda path, write: path == "/api/v1/nodes/node01" and "ksm" in json.dumps(write["body"]),
     "heartbeat": lambda path, write: path == "/api/v1/nodes/node01" and "heartbeat" in json.dumps(write["body"]),
 }
-OPEN_SHARE = "/daemons"  # the multipath monitor's directory
 
 QUIET_RPCS = {"Info", "Ping", "GetGuestInfo"}
 
@@ -114,7 +113,7 @@ def normalise(trace):
         writes[path] = merge_neighbours(kept)
     trace["writes"] = writes
     trace["rpcs"] = {name: merge_neighbours(list_) for name, list_ in trace.get("rpcs", {}).items()}
-    trace["share"] = {k: v for k, v in (trace.get("share") or {}).items() if not k.startswith(OPEN_SHARE)}
+    trace["share"] = trace.get("share") or {}
     return trace
 
 
