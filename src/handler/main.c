@@ -26,6 +26,7 @@
 #include "handler/node/daemon-sockets.h"
 #include "handler/node/device-labels.h"
 #include "handler/node/seccomp-profile.h"
+#include "handler/node/tdx.h"
 #include "handler/pod/ghost-records.h"
 #include "handler/reconcile/controller.h"
 #include "handler/watch/cluster-watch.h"
@@ -56,6 +57,7 @@ typedef struct {
     char *node_name;
     char *own_namespace;
     ChNodeFacts facts;
+    ChTdx tdx;
     ChLoop *loop;
     ChWorkerPool *pool;
     ChHands *hands;
@@ -172,6 +174,7 @@ apply_config(gpointer data, ChClusterConfig *config)
     configure_profile(agent, config);
     ch_daemon_sockets_configure(agent->daemon_sockets,
                                 ch_cluster_config_has_persistent_reservation(config));
+    ch_tdx_configure(&agent->tdx, ch_cluster_config_has_gate(config, "WorkloadEncryptionTDX"));
     ch_kube_client_set_rate(agent->kube, config->qps, config->burst);
     ch_log_info(NULL, "setting rate limiter to %g QPS and %u Burst", config->qps, config->burst);
     start_when_synced(agent); /* nobody waits for plugins any more, perhaps */
@@ -374,6 +377,7 @@ agent_load(Agent *agent, GError **error)
     selinux = ch_selinux_mode(HOST_ROOT, CH_SELINUX_OWN_LABEL); /* while it can be looked at */
     if (!ch_device_labels_set(HOST_ROOT, ch_device_labels_paths, selinux, error))
         return false;
+    ch_tdx_look(&agent->tdx, HOST_ROOT);
     ch_hands_on_end(agent->hands, on_hands_end);
     result = ch_capabilities_keep(NULL, 0);
     if (result < 0)
@@ -503,6 +507,7 @@ agent_clear(Agent *agent)
     ch_kube_client_free(agent->kube);
     ch_loop_free(agent->loop);
     ch_node_facts_clear(&agent->facts);
+    ch_tdx_clear(&agent->tdx);
     ch_ghost_records_free(agent->records);
     ch_hands_stop(agent->hands);
     g_free(agent->node_name);

@@ -15,6 +15,7 @@ SOURCE = pathlib.Path("/run/multipathd.socket")
 DIRECTORY = harness.SHARE / "daemons/pr"
 TARGET = DIRECTORY / "multipathd.socket"
 HELPER = DIRECTORY / "pr-helper.sock"
+CGROUP = pathlib.Path("/sys/fs/cgroup")
 
 
 def listen(path):
@@ -194,6 +195,33 @@ def test_helper_socket_comes_later(node):
     assert owner(DIRECTORY) == (107, 107)
     listen(HELPER).close()
     harness.wait_for(lambda: owner(HELPER) == (107, 107), "the socket's owner")
+
+
+@pytest.fixture
+def capacity():
+    """A root cgroup of v2's that tells of miscellaneous resources; or of none."""
+    subprocess.run(["mount", "-t", "tmpfs", "cgroup", CGROUP], check=True)
+    yield CGROUP / "misc.capacity"
+    subprocess.run(["umount", "-l", CGROUP], check=True)
+
+
+@pytest.mark.parametrize("text,told", [
+    (None, "failed to get TDX capacity from misc.capacity: "),
+    ("sev 5\n", "failed to get TDX capacity from misc.capacity: key tdx not found in misc.capacity"),
+    ("tdx\n", "failed to get TDX capacity from misc.capacity: key tdx not found in misc.capacity"),
+    ("tdx abc\n", "failed to get TDX capacity from misc.capacity: 'abc' is no number"),
+    ("tdx 0\n", "an invalid device capacity of 0 was report for tdx"),
+    ("tdx 10\nsev 5\n", "the device plugin for 10 guests at a time is not part of this agent yet"),
+])
+def test_tdx(stage, capacity, text, told):
+    """spec:05-16.5#126"""
+    if text is not None:
+        capacity.write_text(text)
+    handler = stage.start_handler()
+    assert "TDX" not in handler.text()
+    configure(stage, {"developerConfiguration": {"featureGates": ["WorkloadEncryptionTDX"]}})
+    harness.wait_for(lambda: told in handler.text(), "the log line")
+    assert ("failed to configure the TDX-QGS device plugin" in handler.text()) == ("10" not in told)
 
 
 @pytest.mark.parametrize("hypervisor", ["kvm", "unheard-of"])
