@@ -424,6 +424,17 @@ detach(ChTarget *target, ChHandsReply *reply)
     return fail(reply, CH_HANDS_STEP_UNMOUNT, EBUSY, "umount failed");
 }
 
+/* The pod has all rights in the directory: what cannot be removed stays until kubelet takes it.
+ * Only what may succeed later is a failure. */
+static bool
+remove_name(int dir_fd, const char *name, ChHandsReply *reply)
+{
+    const int result = ch_safe_remove(dir_fd, name);
+
+    return !ch_reply_is_shortage(result) ||
+           fail(reply, CH_HANDS_STEP_TARGET, result, "remove what was mounted on");
+}
+
 /* Everything in kernel-boot that something is mounted on; a pod's own files stay. */
 static bool
 detach_kernels(ChTarget *target, bool removes, ChHandsReply *reply)
@@ -439,35 +450,39 @@ detach_kernels(ChTarget *target, bool removes, ChHandsReply *reply)
         (void)g_strlcpy(target->name, names[i], sizeof(target->name));
         if (!detach(target, reply))
             return false;
-        if (removes)
-            (void)ch_safe_remove(target->dir_fd, target->name);
+        if (removes && !remove_name(target->dir_fd, target->name, reply))
+            return false;
     }
     return true;
 }
 
-/* The pod has all rights in the directory: what cannot be removed stays until kubelet takes it. */
-static void
-remove_rest(const ChHandsRequest *request)
+static bool
+remove_rest(const ChHandsRequest *request, ChHandsReply *reply)
 {
     ChHandsRequest disk = *request;
     ChTarget target = CH_TARGET_INIT;
-    ChHandsReply ignored = {0};
+    ChHandsReply failure = {0};
     char socket_name[CH_TARGET_NAME_SIZE];
+    bool is_done;
 
     /* Of any kind of the same directory; without makes nothing is done to it. */
     if (request->mount == CH_HANDS_MOUNT_BOOT)
         disk.mount = CH_HANDS_MOUNT_DISK;
-    if (!ch_target_open(&disk, "", false, &target, &ignored))
-        return;
-    if (request->mount == CH_HANDS_MOUNT_BOOT)
-        (void)ch_safe_remove(target.dir_fd, CH_TARGET_BOOT_NAME);
-    else
-        (void)ch_safe_remove(target.dir_fd, target.name);
-    if (is_data(request->mount)) { /* hp.sock serves other volumes too */
+    if (!ch_target_open(&disk, "", false, &target, &failure)) {
+        is_done = !ch_reply_is_shortage(failure.errnum);
+        if (!is_done)
+            *reply = failure;
+        return is_done;
+    }
+    is_done = remove_name(target.dir_fd,
+                          request->mount == CH_HANDS_MOUNT_BOOT ? CH_TARGET_BOOT_NAME : target.name,
+                          reply);
+    if (is_done && is_data(request->mount)) { /* hp.sock serves other volumes too */
         ch_target_socket_name(socket_name, request->mount, request->index);
-        (void)ch_safe_remove(target.dir_fd, socket_name);
+        is_done = remove_name(target.dir_fd, socket_name, reply);
     }
     ch_target_clear(&target);
+    return is_done;
 }
 
 /* Whether nothing can be mounted where the target could not be opened; it is no failure then. */
@@ -500,10 +515,9 @@ ch_inside_unmount(const ChHandsRequest *request, ChHandsReply *reply)
     Spaces spaces = SPACES_INIT;
     ChTarget target = CH_TARGET_INIT;
     const bool is_done = spaces_open(&spaces, reply) && join(spaces.node_fd, reply) &&
-                         unmount_target(request, &target, reply);
+                         unmount_target(request, &target, reply) &&
+                         (!(request->flags & CH_HANDS_REMOVE) || remove_rest(request, reply));
 
-    if (is_done && request->flags & CH_HANDS_REMOVE)
-        remove_rest(request);
     ch_target_clear(&target);
     spaces_clear(&spaces);
     return is_done;
@@ -517,9 +531,8 @@ sweep_name(ChTarget *target, ChHandsReply *reply)
 
     if (!detach(target, reply))
         return false;
-    if (reply->size > n_before || (target->fd >= 0 && S_ISBLK(target->facts.mode)))
-        (void)ch_safe_remove(target->dir_fd, target->name);
-    return true;
+    return (reply->size == n_before && (target->fd < 0 || !S_ISBLK(target->facts.mode))) ||
+           remove_name(target->dir_fd, target->name, reply);
 }
 
 static bool

@@ -50,13 +50,6 @@ open_sockets_dir(const char *uid)
     return ch_launcher_open_dir(uid, CH_HANDS_SOCKETS_DIR);
 }
 
-/* What says nothing about the pod, and must not pass for a fact about it. */
-static bool
-is_shortage(int errnum)
-{
-    return errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE || errnum == EAGAIN;
-}
-
 static void
 look(int dir_fd, const char *uid, ChHandsReply *reply)
 {
@@ -78,8 +71,8 @@ ch_launcher_look(const char *uid, ChHandsReply *reply)
     const ChHandsLook *seen = &reply->look;
 
     look(dir_fd, uid, reply);
-    if (is_shortage(seen->dir_errno) || is_shortage(seen->socket_errno) ||
-        is_shortage(seen->marker_errno) || is_shortage(seen->binary_errno))
+    if (ch_reply_is_shortage(seen->dir_errno) || ch_reply_is_shortage(seen->socket_errno) ||
+        ch_reply_is_shortage(seen->marker_errno) || ch_reply_is_shortage(seen->binary_errno))
         return ch_reply_fail(reply, EAGAIN, "look at the sockets of pod '%s'", uid);
     return true;
 }

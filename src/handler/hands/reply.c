@@ -2,6 +2,7 @@
 
 #include "handler/hands/reply.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,4 +46,12 @@ ch_reply_send(ChHandsReply *reply, int channel_fd, int fd)
 {
     reply->has_fd = fd >= 0;
     return ch_channel_send(channel_fd, reply, sizeof(*reply), fd) == 0;
+}
+
+bool
+ch_reply_is_shortage(int errnum)
+{
+    const int positive = abs(errnum);
+
+    return positive == ENOMEM || positive == EMFILE || positive == ENFILE || positive == EAGAIN;
 }

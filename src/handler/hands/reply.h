@@ -24,3 +24,7 @@ bool ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...) G_G
 /* Sends it to the brain, with @fd (borrowed) if that is one. Returns false when it does not fit
  * into the channel: the brain waits for one at a time, so it has stopped reading. */
 bool ch_reply_send(ChHandsReply *reply, int channel_fd, int fd);
+
+/* Whether an errno, of either sign, says nothing about the pod, and must not pass for a fact about
+ * it: memory or descriptors are lacking for the moment, or a lookup was disturbed too often. */
+bool ch_reply_is_shortage(int errnum);

@@ -27,6 +27,19 @@ print_socket_name(char name[CH_TARGET_NAME_SIZE], const ChSourceName *source)
     ch_target_socket_name(name, source->mount, source->index);
 }
 
+static bool
+fail_look(const ChSourceName *name, ChHandsReply *reply)
+{
+    return ch_reply_fail(reply, EAGAIN, "look for a source in pod '%s'", name->pod_uid);
+}
+
+/* Of its process. That its socket has no room for a connection now is a fact. */
+static bool
+is_fact(int errnum)
+{
+    return errnum == EAGAIN || !ch_reply_is_shortage(errnum);
+}
+
 bool
 ch_source_look(const ChSourceName *name, ChHandsReply *reply)
 {
@@ -39,12 +52,16 @@ ch_source_look(const ChSourceName *name, ChHandsReply *reply)
     int result;
 
     if (dir_fd < 0) {
+        if (ch_reply_is_shortage(dir_fd))
+            return fail_look(name, reply);
         reply->look.dir_errno = reply->look.socket_errno = reply->look.process_errno = -dir_fd;
         return true;
     }
     print_socket_name(socket_name, name);
     result = ch_safe_lookup(dir_fd, socket_name);
     if (result < 0) {
+        if (ch_reply_is_shortage(result))
+            return fail_look(name, reply);
         reply->look.socket_errno = reply->look.process_errno = -result;
         return true;
     }
@@ -57,7 +74,7 @@ ch_source_look(const ChSourceName *name, ChHandsReply *reply)
         reply->look.process_errno = -pidfd;
     else if (!ch_pidfd_is_alive(pidfd))
         reply->look.process_errno = ESRCH;
-    return true;
+    return is_fact(reply->look.process_errno) || fail_look(name, reply);
 }
 
 static bool

@@ -27,7 +27,8 @@ typedef struct {
     unsigned index;
 } ChSourceName;
 
-/* Tells whether it is there, without waiting; absence is no failure. */
+/* Tells whether it is there, without waiting; absence is no failure. EAGAIN: it cannot be told now.
+ */
 bool ch_source_look(const ChSourceName *name, ChHandsReply *reply);
 
 /**

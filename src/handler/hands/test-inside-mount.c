@@ -4,7 +4,10 @@
 
 #include "handler/hands/inside-mount.h"
 
+#include <sys/resource.h>
+
 #include "handler/hands/launcher.h"
+#include "handler/hands/source.h"
 #include "handler/hands/target.h"
 #include "handler/hands/test-fake-disk.h"
 #include "lib/base/crc32.h"
@@ -627,6 +630,28 @@ test_sweep_without_pod(Fixture *f, gconstpointer data)
     g_assert_cmpint(run(sweep, pod, NULL).errnum, ==, 0);
 }
 
+static bool
+look_without_descriptors(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    const ChSourceName name = {request->uid, request->mount, request->index};
+    struct rlimit limit;
+
+    fake_pod_must(getrlimit(RLIMIT_NOFILE, &limit) == 0, "ask for the limit");
+    limit.rlim_cur = 0;
+    fake_pod_must(setrlimit(RLIMIT_NOFILE, &limit) == 0, "set the limit");
+    return ch_source_look(&name, reply);
+}
+
+/* What cannot be looked at is not taken for a pod that is gone, whose record would go too. */
+static void
+test_look_fails(Fixture *f, gconstpointer data)
+{
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    g_assert_cmpint(run(look_without_descriptors, volume_file, NULL).errnum, ==, EAGAIN);
+}
+
 static void
 add(const char *name, void (*func)(Fixture *f, gconstpointer data))
 {
@@ -669,6 +694,7 @@ main(int argc, char **argv)
     add("volume/directory", test_volume_dir);
     add("volume/none", test_volume_is_none);
     add("volume/without-file", test_volume_without_file);
+    add("volume/look-fails", test_look_fails);
     add("volume/sweep", test_sweep);
     add("volume/sweep-without-pod", test_sweep_without_pod);
     return g_test_run();

@@ -34,11 +34,24 @@ test_cut(void)
     g_assert_cmpuint(strlen(reply.text), ==, CH_HANDS_TEXT_SIZE - 1);
 }
 
+static void
+test_shortage(void)
+{
+    static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN};
+    static const int facts[] = {ENOENT, ENOTDIR, ELOOP, EACCES, ECONNREFUSED, ESRCH};
+
+    for (gsize i = 0; i < G_N_ELEMENTS(shortages); i++)
+        g_assert_true(ch_reply_is_shortage(shortages[i]) && ch_reply_is_shortage(-shortages[i]));
+    for (gsize i = 0; i < G_N_ELEMENTS(facts); i++)
+        g_assert_false(ch_reply_is_shortage(facts[i]) || ch_reply_is_shortage(-facts[i]));
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/reply/text-ends-with-the-errno", test_text);
     g_test_add_func("/reply/text-is-cut", test_cut);
+    g_test_add_func("/reply/shortage-is-no-fact", test_shortage);
     return g_test_run();
 }
