@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CH_HANDS_VERSION    UINT32_C(0x6368000d) /* "ch", then a number raised with each change */
+#define CH_HANDS_VERSION    UINT32_C(0x6368000e) /* "ch", then a number raised with each change */
 #define CH_HANDS_UID_SIZE   64                   /* of a pod's UID, its NUL included */
 #define CH_HANDS_TEXT_SIZE  192
 #define CH_HANDS_NAME_SIZE  128     /* of a link (below IFNAMSIZ) or a network, its NUL included */
