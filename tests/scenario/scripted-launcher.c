@@ -88,6 +88,7 @@ typedef struct {
     GQueue events;
     bool is_sending;
     ChTimer *retry;
+    ChGrpcServerCall *starting; /* the first sync, until its report was taken, or was not */
 
     GArray *script; /* Step, by time */
     ChTimer *script_timer;
@@ -199,10 +200,21 @@ drop_first_event(void)
 }
 
 static void
+succeed(ChGrpcServerCall *call)
+{
+    Kubevirt__Cmd__V1__Response response = KUBEVIRT__CMD__V1__RESPONSE__INIT;
+
+    response.success = true;
+    ch_grpc_server_call_reply(call, &response.base);
+}
+
+static void
 on_sent(gpointer data, const GError *error)
 {
     Event *event = g_queue_peek_head(&launcher.events);
 
+    if (launcher.starting != NULL)
+        succeed(g_steal_pointer(&launcher.starting));
     if (error != NULL)
         fprintf(stderr, "scripted-launcher: report not taken: %s\n", error->message);
     if (error != NULL && ++event->tries < MAX_TRIES) {
@@ -425,26 +437,25 @@ act_on(const char *method)
 static void
 handle_vmi(ChGrpcServerCall *call, const char *method, const ProtobufCMessage *request)
 {
-    Kubevirt__Cmd__V1__Response response = KUBEVIRT__CMD__V1__RESPONSE__INIT;
+    const bool had_domain = launcher.has_domain;
 
     log_rpc(method, (const Kubevirt__Cmd__V1__VMIRequest *)request);
     if (misbehave(call, method))
         return;
     act_on(method);
-    response.success = true;
-    ch_grpc_server_call_reply(call, &response.base);
+    /* A real one tells of the domain while it starts it, which takes longer than telling. */
+    if (launcher.has_domain && !had_domain && launcher.channel != NULL)
+        launcher.starting = call;
+    else
+        succeed(call);
 }
 
 static void
 handle_ping(ChGrpcServerCall *call, const ProtobufCMessage *request, gpointer data)
 {
-    Kubevirt__Cmd__V1__Response response = KUBEVIRT__CMD__V1__RESPONSE__INIT;
-
     log_rpc("Ping", NULL);
-    if (misbehave(call, "Ping"))
-        return;
-    response.success = true;
-    ch_grpc_server_call_reply(call, &response.base);
+    if (!misbehave(call, "Ping"))
+        succeed(call);
 }
 
 static void
