@@ -337,8 +337,10 @@ enemy_fight(Enemy *enemy, const EnemyAttack *attacks, gsize n_attacks)
 
     for (gsize i = 0; i < n_attacks; i++)
         attackers[i] = enemy_start_attack(enemy, attacks[i]);
-    for (gsize i = 0; i < ENEMY_N_OPERATIONS; i++)
-        n_done += enemy_ask(enemy, i % enemy->n_operations);
+    for (gsize i = 0, which = 0; i < ENEMY_N_OPERATIONS; i++) {
+        n_done += enemy_ask(enemy, which);
+        which = which + 1 < enemy->n_operations ? which + 1 : 0;
+    }
     for (gsize i = 0; i < n_attacks; i++)
         enemy_stop_attack(attackers[i]);
     after = enemy_describe_outside(enemy);
