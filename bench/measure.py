@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import time
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
@@ -74,7 +75,13 @@ class CpuAccount:
         return self.read()
 
     def remove(self):
-        """Once all in it have ended."""
+        """Once all in it have ended: children that nobody waits for are a moment late."""
+        for _ in range(50):
+            try:
+                self.path.rmdir()
+                return
+            except OSError:
+                time.sleep(0.1)
         self.path.rmdir()
 
 
