@@ -26,6 +26,7 @@
 #include "handler/node/daemon-sockets.h"
 #include "handler/node/device-labels.h"
 #include "handler/node/seccomp-profile.h"
+#include "handler/node/shared-mounts.h"
 #include "handler/node/tdx.h"
 #include "handler/pod/ghost-records.h"
 #include "handler/reconcile/controller.h"
@@ -43,6 +44,7 @@
 #include "lib/linux/selinux.h"
 
 #define HOST_ROOT      "/proc/1/root"
+#define HOST_MOUNTS    "/proc/1/mountinfo"
 #define PODS_DIR       "/pods"
 #define NAMESPACE_FILE "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 #define VMI_INFORMER   "vmiInformer-sources"
@@ -378,6 +380,7 @@ agent_load(Agent *agent, GError **error)
     if (!ch_device_labels_set(HOST_ROOT, ch_device_labels_paths, selinux, error))
         return false;
     ch_tdx_look(&agent->tdx, HOST_ROOT);
+    (void)ch_shared_mounts_check(HOST_ROOT, HOST_MOUNTS, flags->kubelet_pods_dir);
     ch_hands_on_end(agent->hands, on_hands_end);
     result = ch_capabilities_keep(NULL, 0);
     if (result < 0)

@@ -50,6 +50,17 @@ def answers(daemon):
             return client.recv(16) == b"paths"
 
 
+@pytest.mark.parametrize("kind,n_told", [("private", 1), ("shared", 0)])
+def test_pods_that_cannot_see_mounts(stage, kind, n_told):
+    """field:FR-E05: where the node's mounts are private, that is told once, at the start."""
+    pods = stage.directory / "kubelet/pods"
+    pods.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", f"--make-{kind}", "kubelet", pods], check=True)
+    handler = stage.start_handler("--kubelet-pods-dir", pods)
+    assert handler.text().count(f"the node's mount at {pods}, which has {pods}, is not shared") == n_told
+    subprocess.run(["umount", "-l", pods], check=True)
+
+
 @pytest.fixture
 def node(stage):
     """The stage, without what a test leaves at the sockets."""
