@@ -199,7 +199,7 @@ def test_record_of_old_and_a_pod_that_is_gone(stage):
 
 
 def test_half_written_record_keeps_its_mount(stage):
-    """spec:05-16.3#78: what cannot be cleaned up stays on record, and is tried again."""
+    """What cannot be cleaned up stays on record, and is tried again."""
     stage.start_handler()
     vmi = vmi_with_disk()
     launcher = stage.start_launcher(vmi)

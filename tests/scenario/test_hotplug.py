@@ -328,6 +328,25 @@ def test_attachment_pod_that_goes_takes_nothing(stage):
     assert phase_of(stage, vmi, "vol") == "MountedToPod"
 
 
+def test_many_changes_at_once(stage):
+    """Whatever came and went meanwhile, in the end what is wanted is there, and nothing else. field:FR-G12"""
+    names = ("a", "b", "c")
+    AttachmentPod(stage, 1, {name: make_volume(stage, name, name) for name in names})
+    vmi = vm_with()
+    run(stage, vmi)
+    for i in range(50):
+        wanted = [name for n, name in enumerate(names) if (i + n) % 3]
+        stage.api.patch_vmi({"spec": {"volumes": vmi["spec"]["volumes"] + [source_of(name) for name in wanted]},
+                             **({} if i % 7 else {"status": {"volumeStatus": [status_of(name) for name in names]}})}, name_of(vmi))
+    for name in wanted:
+        wait_volume(stage, vmi, name, "MountedToPod")
+    harness.wait_for(lambda: len(mount_points(directory_of(vmi))) == len(wanted), "the other one to be unmounted")
+    assert {(directory_of(vmi) / f"{name}.img").read_text() for name in wanted} == set(wanted)
+    harness.wait_for(lambda: sorted(pathlib.Path(entry["targetFile"]).stem for entry in json.loads(record_of(vmi).read_text())["mountTargetEntries"])
+                     == sorted(wanted), "the record to say so")
+    assert not stage.api.event_messages("SyncFailed")
+
+
 def test_clean_up_takes_all_away_without_a_record(stage):
     """spec:05-16.4#109 spec:05-16.4#87 spec:05-16.4#114 spec:02-14.6#5 spec:01#36 field:FR-G10"""
     AttachmentPod(stage, 1, {"a": make_volume(stage, "a", "a"), "b": make_volume(stage, "b", "b")})

@@ -152,7 +152,7 @@ def test_masquerade(stage):
 
 
 def test_masquerade_of_both_families(stage):
-    """spec:04-23.9#7: nobody told the agent its own address: IPv4 comes first"""
+    """spec:04-23.9#7 field:FR-H17: nobody told the agent its own address: IPv4 comes first"""
     stage.start_handler()
     vmi = document("masquerade", migrationTransport="Unix")
     launcher = run(stage, vmi, DUAL)

@@ -459,7 +459,7 @@ def test_critical_error_leaves_a_running_vm_alone(stage):
 
 
 def test_unplugged_and_plugged_again(stage):
-    """spec:04-23.1#13 spec:04-23.1#20 spec:04-23.5#2: the nic stays for CNI; before that is done the network cannot come back."""
+    """spec:04-23.1#13 spec:04-23.1#20 spec:04-23.5#2 field:FR-H12: the nic stays for CNI; before that is done the network cannot come back."""
     stage.start_handler()
     vmi = document([interface("default", "masquerade"), interface("secondnetwork")], [secondary()])
     launcher = start(stage, vmi, links=[(SECOND, {"address": "192.168.1.5/24"})])

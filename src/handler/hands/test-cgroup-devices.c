@@ -96,6 +96,7 @@ lists(const Fixture *f, const char *line)
     return g_strv_contains((const char *const *)lines, line);
 }
 
+/* field:FR-G01 */
 static void
 test_v1_allows_and_denies(Fixture *f, gconstpointer data)
 {
@@ -159,6 +160,7 @@ count_programs(const Fixture *f, uint32_t *out_first)
     return attributes.query.prog_cnt;
 }
 
+/* field:FR-G01: what was there before a volume came is there with it, and after it. */
 static void
 test_v2_allows_and_denies(Fixture *f, gconstpointer data)
 {

@@ -69,7 +69,7 @@ has(const Fixture *f, const char *expected)
     return false;
 }
 
-/* spec:05-16.5#129, field:FR-G03, field:FR-G04: whatever the runtime put there. */
+/* spec:05-16.5#129, field:FR-G01, field:FR-G03, field:FR-G04: whatever the runtime put there. */
 static void
 test_all(Fixture *f, gconstpointer data)
 {

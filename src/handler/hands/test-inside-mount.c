@@ -356,13 +356,15 @@ static const struct ImageCase {
     {"path", "custom/my image.img", NULL, NULL, "/custom/my image.img", 0, 0},
     {"relative-path", "custom/a", NULL, NULL, "custom/a", 0, 0},
     {"path-upwards", "a", NULL, NULL, "/../../a", 0, 0},
+    {"path-up-in-the-middle", "x", NULL, NULL, "/custom/../../x", 0, 0},
+    {"path-with-dot", "custom/a", NULL, NULL, "custom/./a", 0, 0},
     {"path-by-link", "a", "b", "/a", "b", 0, 0},
     {"loop", NULL, "b", "b", "b", ELOOP, CH_HANDS_STEP_IMAGE},
     {"path-is-directory", NULL, NULL, NULL, "/disk", EINVAL, CH_HANDS_STEP_IMAGE},
     {"no-path", NULL, NULL, NULL, "/custom/a", ENOENT, CH_HANDS_STEP_IMAGE},
 };
 
-/* spec:05-16.1#21 spec:05-16.3#72 spec:05-16.3#73 */
+/* spec:05-16.1#21 spec:05-16.3#72 spec:05-16.3#73 field:FR-F05 */
 static void
 test_image(Fixture *f, gconstpointer data)
 {
@@ -443,7 +445,7 @@ test_sum(Fixture *f, gconstpointer data)
 
 /* --- kernels */
 
-/* spec:05-16.1#14 spec:05-16.1#15 */
+/* spec:05-16.1#15 */
 static void
 test_kernels(Fixture *f, gconstpointer data)
 {
@@ -587,6 +589,61 @@ test_volume_without_file(Fixture *f, gconstpointer data)
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_IMAGE);
 }
 
+/* field:FR-F04: what a volume's author makes of disk.img leads nowhere but into the volume. */
+static void
+test_volume_file_is_link(Fixture *f, gconstpointer data)
+{
+    static const char *const targets[] = {"/etc/shadow", "../../victim", "/victim", "../victim"};
+    g_autofree char *image = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    test_tree_write(f->disk.root, "victim", "the pod's");
+    image = g_build_filename(f->disk.root, "vol/disk.img", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(targets); i++) {
+        ChHandsRequest owned = volume_file;
+        ChHandsReply reply;
+
+        owned.flags = CH_HANDS_OWN;
+        g_assert_cmpint(g_unlink(image), ==, 0);
+        test_tree_link(f->disk.root, "vol/disk.img", targets[i]);
+        reply = run(ch_inside_mount, owned, NULL);
+        g_assert_cmpint(reply.errnum, ==, ENOENT);
+        g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_IMAGE);
+        assert_content(f->hotplug, "vol.img", "");
+    }
+    g_assert_cmpint(test_tree_stat(f->disk.root, "victim").st_uid, ==, 0);
+}
+
+/* spec:05-16.4#105: nothing is mounted; more than can be taken away at a time; what has the name
+ * cannot be looked at. */
+static void
+test_volume_unmount(Fixture *f, gconstpointer data)
+{
+    g_autofree char *target = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->hotplug, "vol.img", "");
+    reply = run(unmount_it, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 0);
+    target = g_build_filename(f->hotplug, "vol.img", NULL);
+    for (int i = 0; i < 20; i++)
+        g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0);
+    reply = run(unmount_it, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, EBUSY);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_UNMOUNT);
+    g_assert_cmpint(run(unmount_it, volume_file, NULL).errnum, ==, 0);
+    test_tree_remove(f->hotplug);
+    test_tree_write(f->pods_dir, FAKE_POD_UID "/" FAKE_HOTPLUG, "no directory");
+    reply = run(ch_inside_look_at_target, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, ENOTDIR);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
+}
+
 static bool
 sweep(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
 {
@@ -694,6 +751,8 @@ main(int argc, char **argv)
     add("volume/directory", test_volume_dir);
     add("volume/none", test_volume_is_none);
     add("volume/without-file", test_volume_without_file);
+    add("volume/file-is-link", test_volume_file_is_link);
+    add("volume/unmount", test_volume_unmount);
     add("volume/look-fails", test_look_fails);
     add("volume/sweep", test_sweep);
     add("volume/sweep-without-pod", test_sweep_without_pod);

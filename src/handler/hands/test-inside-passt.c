@@ -219,6 +219,7 @@ test_target_comes_later(Fixture *f, gconstpointer data)
     close(listen_fd);
 }
 
+/* field:FR-H15 */
 static void
 test_silent_passt(Fixture *f, gconstpointer data)
 {

@@ -121,7 +121,6 @@ static const struct PipeCase {
     {"directory-linked-within", link_share_dir_within, 0, "elsewhere/domain-notify-pipe.sock"},
 };
 
-/* spec:05-16.1#12 */
 static void
 test_pipe(FakeRoot *f, gconstpointer data)
 {
@@ -159,6 +158,7 @@ close_pipe(FakeRoot *f, const ChHandsReply *opened)
     return ch_inside_close_pipe(f->root_fd, &id, &reply);
 }
 
+/* spec:05-16.1#12: it is made over the last one's, and once that is closed */
 static void
 test_close(FakeRoot *f, gconstpointer data)
 {
@@ -176,6 +176,9 @@ test_close(FakeRoot *f, gconstpointer data)
     g_assert_true(close_pipe(f, &second));
     g_assert_false(test_tree_has(f->pod.root, PIPE));
     g_assert_false(close_pipe(f, &second));
+    ch_close_fd(&second_fd);
+    g_assert_cmpint(open_pipe(f, &second_fd, &second), ==, 0);
+    g_assert_true(test_tree_has(f->pod.root, PIPE));
 }
 
 /* Longer than sun_path allows. */

@@ -150,6 +150,7 @@ static const struct PlaceCase {
     {"dead-socket", put_dead_socket, ECONNREFUSED},
 };
 
+/* field:FR-F02 */
 static void
 test_place(Fixture *f, gconstpointer data)
 {

@@ -217,6 +217,7 @@ test_parts(void)
     g_assert_cmpint(check(&request), ==, EINVAL);
 }
 
+/* field:FR-F05: what the path of a file in an image may look like */
 static void
 test_paths(void)
 {

@@ -204,7 +204,7 @@ assert_record(const Fixture *f, const char *first, const char *second)
     g_assert_cmpint(record->is_stored, ==, n > 0);
 }
 
-/* spec:05-16.4#93 spec:05-16.4#97 */
+/* spec:05-16.4#93 spec:05-16.4#97 field:FR-G14: kubelet's directory is not where it mostly is. */
 static void
 test_life_of_a_volume(Fixture *f, gconstpointer data)
 {
@@ -398,7 +398,7 @@ test_all_are_taken_away_without_a_cgroup(Fixture *f, gconstpointer data)
     g_assert_true(ch_hotplug_unmount_all(f->hotplug, "", NULL, NULL, &log, &error));
 }
 
-/* spec:05-16.4#119 field:FR-G11 */
+/* spec:05-16.4#119 field:FR-C08 field:FR-G11 */
 static void
 test_record_of_a_pod_that_is_gone(Fixture *f, gconstpointer data)
 {

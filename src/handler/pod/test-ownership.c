@@ -242,7 +242,7 @@ mount_small(const Fixture *f)
     return false;
 }
 
-/* spec:05-16.6#138 spec:05-16.6#140 spec:05-16.6#141: the texts */
+/* spec:05-16.6#140 spec:05-16.6#141: the texts */
 static void
 test_disks(Fixture *f, gconstpointer data)
 {
@@ -288,6 +288,38 @@ test_disks(Fixture *f, gconstpointer data)
 
         g_assert_cmpint(umount(path), ==, 0);
     }
+}
+
+#define HOST_DISK(name, capacity)                                                                  \
+    "{'name':'" name                                                                               \
+    "','hostDisk':{'path':'/x/disk.img','type':'DiskOrCreate','capacity':'" capacity "'}}"
+
+/* spec:05-16.6#138: the first is made, the second wants too much, the third's turn does not come.
+ */
+static void
+test_disks_in_order(Fixture *f, gconstpointer data)
+{
+    const ChOwnershipOptions options = {.use_emulation = true, .disk_tolerated_percent = 10};
+    g_autoptr(GPtrArray) tolerated = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(ChJson) vmi = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (fake_pod_skip())
+        return;
+    vmi = parse_json("{'spec':{'volumes':[" HOST_DISK("a", "1Mi") "," HOST_DISK(
+        "b", "1E") "," HOST_DISK("c", "1Mi") "]}}");
+    test_tree_mkdir(f->fake.root, DISKS "/a");
+    test_tree_mkdir(f->fake.root, DISKS "/b");
+    test_tree_mkdir(f->fake.root, DISKS "/c");
+    g_assert_cmpint(
+        ch_ownership_apply(f->pod, vmi, &options, tolerated, &error), ==, CH_OWNERSHIP_RETRY);
+    g_assert_true(g_str_has_prefix(error->message,
+                                   "preparing host-disks failed: unable to create "
+                                   "/var/run/kubevirt-private/vmi-disks/b/disk.img, not enough "
+                                   "space, demanded size 1000000000000000000 B "));
+    g_assert_cmpint(test_tree_stat(f->fake.root, DISKS "/a/disk.img").st_size, ==, 1 << 20);
+    g_assert_false(test_tree_has(f->fake.root, DISKS "/b/disk.img"));
+    g_assert_false(test_tree_has(f->fake.root, DISKS "/c/disk.img"));
 }
 
 /* field:FR-F04: a path as a name */
@@ -340,6 +372,7 @@ main(int argc, char **argv)
         "/ownership/network-devices", Fixture, NULL, set_up, test_network_devices, tear_down);
     g_test_add("/ownership/refusals", Fixture, NULL, set_up, test_refusals, tear_down);
     g_test_add("/ownership/disks", Fixture, NULL, set_up, test_disks, tear_down);
+    g_test_add("/ownership/disks-in-order", Fixture, NULL, set_up, test_disks_in_order, tear_down);
     g_test_add("/ownership/disk-names", Fixture, NULL, set_up, test_disk_names, tear_down);
     g_test_add("/ownership/dead-launcher", Fixture, NULL, set_up, test_dead_launcher, tear_down);
     return g_test_run();

@@ -122,7 +122,7 @@ test_one_at_a_time(Fixture *f, gconstpointer data)
     g_assert_false(f->pod.was_target);
 }
 
-/* spec:04-23.8#1c: it does not stay active for ever, as in the Go agent. */
+/* spec:04-23.8#1c field:FR-H15: it does not stay active for ever, as in the Go agent. */
 static void
 test_failure(Fixture *f, gconstpointer data)
 {

@@ -28,10 +28,10 @@ static const struct VolumeCase {
     /* spec:02-14.6#6 */
     {"/volumes/06-permanent-volume-gets-its-target", UNMOUNTED, 1, "'target':'','phase':''", DISKS(DISK("d", "vda")), "'target':'vda','phase':''", NULL, false},
     {"/volumes/its-target-goes-with-the-domain", UNMOUNTED, 1, "'target':'vda'", NULL, "'target':''", NULL, false},
-    /* spec:02-14.6#7 spec:02-14.6#11 */
+    /* spec:02-14.6#7 spec:02-14.6#11 spec:05-16.4#115 */
     {"/volumes/07-11-attached-is-ready", UNMOUNTED, 1, "'target':'','hotplugVolume':{},'phase':'MountedToPod'", DISKS(DISK("d", "sda")),
      "'target':'sda','hotplugVolume':{},'phase':'Ready','reason':'VolumeReady','message':'Successfully attach hotplugged volume d to VM'", "VolumeReady", false},
-    /* spec:02-14.6#11 */
+    /* spec:02-14.6#11 spec:05-16.4#115 */
     {"/volumes/11-ready-is-no-news", UNMOUNTED, 1, "'target':'sda','hotplugVolume':{},'phase':'Ready','reason':'VolumeReady','message':'Successfully attach hotplugged volume d to VM'", DISKS(DISK("d", "sda")),
      "'target':'sda','hotplugVolume':{},'phase':'Ready','reason':'VolumeReady','message':'Successfully attach hotplugged volume d to VM'", NULL, false},
     /* spec:02-14.6#8 spec:05-16.4#115 spec:01#43 */
@@ -46,18 +46,18 @@ static const struct VolumeCase {
     /* spec:02-14.6#8 spec:05-16.4#115 */
     {"/volumes/08-mounted-is-no-news", MOUNTED, 1, "'target':'','hotplugVolume':{},'phase':'MountedToPod'", DISKS(""), "'target':'','hotplugVolume':{},'phase':'MountedToPod'", NULL, true},
     {"/volumes/mounted-but-not-wanted", MOUNTED, 0, "'target':'','hotplugVolume':{},'phase':'Bound'", DISKS(""), "'target':'','hotplugVolume':{},'phase':'Bound'", NULL, true},
-    /* spec:02-14.6#9 spec:01#43 */
+    /* spec:02-14.6#9 spec:01#43 spec:05-16.4#115 */
     {"/volumes/09-unmounted", UNMOUNTED, 0, "'target':'sda','hotplugVolume':{},'phase':'Ready'", DISKS(""),
      "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod','reason':'VolumeUnMountedFromPod','message':'Volume d has been unmounted from virt-launcher pod'", "VolumeUnMountedFromPod", true},
-    /* spec:02-14.6#9 */
+    /* spec:02-14.6#9 spec:05-16.4#115 */
     {"/volumes/09-unmounted-from-MountedToPod", UNMOUNTED, 0, "'target':'sda','hotplugVolume':{},'phase':'MountedToPod'", DISKS(""),
      "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod','reason':'VolumeUnMountedFromPod','message':'Volume d has been unmounted from virt-launcher pod'", "VolumeUnMountedFromPod", true},
-    /* spec:02-14.6#9 */
+    /* spec:02-14.6#9 spec:05-16.4#115 */
     {"/volumes/09-unmounted-from-AttachedToNode", UNMOUNTED, 0, "'target':'sda','hotplugVolume':{},'phase':'AttachedToNode'", DISKS(""),
      "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod','reason':'VolumeUnMountedFromPod','message':'Volume d has been unmounted from virt-launcher pod'", "VolumeUnMountedFromPod", true},
-    /* spec:02-14.6#9 */
+    /* spec:02-14.6#9 spec:05-16.4#115 */
     {"/volumes/09-unmounted-is-no-news", UNMOUNTED, 0, "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod'", DISKS(""), "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod'", NULL, true},
-    /* spec:02-14.6#10 */
+    /* spec:02-14.6#10 spec:05-16.4#115 */
     {"/volumes/10-empty-tray-has-no-target", UNMOUNTED, 0, "'target':'sda','hotplugVolume':{},'phase':'Ready'", DISKS(EMPTY_TRAY("d")),
      "'target':'','hotplugVolume':{},'phase':'UnMountedFromPod','reason':'VolumeUnMountedFromPod','message':'Volume d has been unmounted from virt-launcher pod'", "VolumeUnMountedFromPod", true},
     /* spec:02-14.13#34 */
@@ -70,7 +70,7 @@ static const struct VolumeCase {
     {"/volumes/13-dump-in-progress-is-no-news", MOUNTED, 1, "'target':'','memoryDumpVolume':{'targetFileName':" FILE_NAME "},'phase':'MemoryDumpInProgress'", DISKS(""),
      "'target':'','memoryDumpVolume':{'targetFileName':" FILE_NAME "},'phase':'MemoryDumpInProgress'", NULL, false},
     {"/volumes/nobody-looked-at-mounts", NOBODY_LOOKED, 0, "'target':'','hotplugVolume':{},'phase':'MountedToPod'", DISKS(""), "'target':'','hotplugVolume':{},'phase':'MountedToPod'", NULL, true},
-    /* spec:02-14.6#10 */
+    /* spec:02-14.6#10 spec:05-16.4#115 */
     {"/volumes/10-full-tray-stays-ready", UNMOUNTED, 0, "'target':'sda','hotplugVolume':{},'phase':'Ready'", DISKS(DISK("d", "sda")),
      "'target':'sda','hotplugVolume':{},'phase':'Ready','reason':'VolumeReady','message':'Successfully attach hotplugged volume d to VM'", NULL, false},
     {"/volumes/dump-of-another-file-is-not-ours", UNMOUNTED, 1, "'target':'','memoryDumpVolume':{'targetFileName':'f'},'phase':'MemoryDumpInProgress'", DUMP("'FileName':'g','Completed':true"),
