@@ -97,6 +97,7 @@ ch_child_start(ChChild *out_child, ChStepFunc func, bool is_on_mounts)
 {
     int pair[2];
     pid_t pid;
+    int pidfd = -EBADF;
     int result = ch_channel_pair(pair);
 
     if (result < 0)
@@ -106,11 +107,16 @@ ch_child_start(ChChild *out_child, ChStepFunc func, bool is_on_mounts)
         run(pair[1], func, is_on_mounts);
     result = pid < 0 ? errno : 0;
     close(pair[1]);
+    if (result == 0) {
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        /* A child that cannot be killed gets nothing to do, and ends as its channel closes. */
+        result = pidfd < 0 && errno != ESRCH ? errno : 0;
+    }
     if (result != 0) {
         close(pair[0]);
         return result;
     }
-    *out_child = (ChChild){pair[0], (int)syscall(SYS_pidfd_open, pid, 0)};
+    *out_child = (ChChild){pair[0], pidfd};
     return 0;
 }
 

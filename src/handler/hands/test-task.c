@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -390,6 +391,30 @@ test_direct_hangs(void)
     close_brain(&fd);
 }
 
+/* A child that could not be killed would keep its slot for ever, as a direct one tells nobody that
+ * it is late. From here on none can. */
+static void
+test_no_pidfd(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    const ChTask task = {
+        .request = {.op = CH_HANDS_OP_PIPE_OPEN},
+        .pod = {.pidfd = -EBADF, .root_fd = -EBADF},
+    };
+    const int n_before = count_descriptors();
+    ChHandsReply reply = {0};
+
+    g_assert_nonnull(filter);
+    g_assert_cmpint(
+        seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENFILE), SCMP_SYS(pidfd_open), 0), ==, 0);
+    g_assert_cmpint(seccomp_load(filter), ==, 0);
+    seccomp_release(filter);
+    g_assert_false(ch_task_start(&task, NULL, -EBADF, do_step, &reply));
+    g_assert_cmpint(reply.errnum, ==, ENFILE);
+    g_assert_cmpint(count_descriptors(), ==, n_before);
+    g_assert_cmpint(ch_task_time_left(ch_clock_us()), ==, -1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -410,5 +435,6 @@ main(int argc, char **argv)
     g_test_add_func("/task/direct/silent", test_direct_and_silent);
     g_test_add_func("/task/direct/child-ends", test_direct_child_ends);
     g_test_add_func("/task/direct/hanging-child-is-killed", test_direct_hangs);
+    g_test_add_func("/task/direct/no-pidfd", test_no_pidfd); /* the last one */
     return g_test_run();
 }
