@@ -30,7 +30,7 @@ struct ChFileKeeper {
     ChFdWatch *watch; /* NULL: what it says can wait until the timer ends */
     ChTimer *timer;
     ChBackoff backoff;
-    int64_t last_us; /* when it was settled last; 0: never */
+    int64_t last_us; /* when it was settled, or events taken, last; 0: never */
     bool is_kept;    /* started, and not stopped */
     bool is_due;     /* to be settled, whatever the watch says */
     bool is_busy;    /* a job is under way */
@@ -102,7 +102,7 @@ begin(ChFileKeeper *keeper, bool ends)
     job->wants_watch = !ends && keeper->watch_fd < 0;
     job->watch_fd = -EBADF;
     keeper->is_busy = true;
-    keeper->is_due = false;
+    keeper->is_due = ends && keeper->is_due; /* it may be started again meanwhile */
     ch_worker_pool_run(keeper->pool, run, job, job_free);
 }
 
@@ -140,6 +140,7 @@ take_events(ChFileKeeper *keeper)
     const unsigned events =
         keeper->watch_fd < 0 ? 0 : ch_dir_events_read(keeper->watch_fd, keeper->spec->name);
 
+    keeper->last_us = ch_time_now_us(); /* events of other names have their price, too */
     if (events & CH_DIR_LOST)
         drop_watch(keeper);
     if (events != 0)

@@ -7,8 +7,9 @@
  * Theory of operation: the hands give an inotify descriptor of the file's directory, which the loop
  * watches, and then settle, which is idempotent: it looks at what is there itself, so an event only
  * says that it is time. Both is asked by a worker, one job at a time. Settling follows a change at
- * once, but a second after the last one at the earliest, as pods can make changes as fast as they
- * like. What fails is tried again with a back-off, and with the next change. Thread: the loop's.
+ * once, but a second after the last time at the earliest, and events of whatever name are taken no
+ * more often, as pods can make changes as fast as they like. What fails is tried again with a
+ * back-off, and with the next change. Thread: the loop's.
  */
 
 #pragma once

@@ -219,6 +219,25 @@ test_many_changes(Fixture *f, gconstpointer data)
     g_assert_cmpuint(strlen(text), <=, 20); /* not 200, however slow this machine is */
 }
 
+/* Nor are names looked at that mean nothing: pods can have as many as they like. */
+static void
+test_other_names(Fixture *f, gconstpointer data)
+{
+    gint64 first_us;
+
+    ch_file_keeper_start(f->keeper);
+    test_wait_until(f->loop, f->n_settled == 1);
+    test_wait_us(f->loop, 1100 * 1000);
+    first_us = g_get_monotonic_time();
+    test_tree_mkdir(f->watched, OTHER);
+    for (int i = 0; i < 20; i++)
+        test_wait_us(f->loop, 1000);
+    test_tree_write(f->watched, NAME, "");
+    test_wait_until(f->loop, f->n_settled == 2);
+    g_assert_cmpint(g_get_monotonic_time() - first_us, >=, 1000 * 1000); /* never sooner */
+    assert_asked(f, "wss");
+}
+
 static void
 test_failure_is_tried_again(Fixture *f, gconstpointer data)
 {
@@ -301,6 +320,19 @@ test_end_without_answer(Fixture *f, gconstpointer data)
     g_assert_cmpuint(f->n_done, ==, 1);
 }
 
+/* Started again while what it did is taken back. */
+static void
+test_on_before_the_end(Fixture *f, gconstpointer data)
+{
+    ch_file_keeper_start(f->keeper);
+    event_base_loop(ch_loop_peek_base(f->loop), EVLOOP_ONCE);
+    ch_file_keeper_stop(f->keeper, on_done, f);
+    ch_file_keeper_start(f->keeper);
+    test_wait_until(f->loop, f->n_done == 1);
+    test_wait_until(f->loop, f->n_settled == 1);
+    assert_asked(f, "wsRws");
+}
+
 /* Switched off and on again, as a configuration may be, also while a job is under way. */
 static void
 test_off_and_on(Fixture *f, gconstpointer data)
@@ -332,12 +364,14 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     ADD("each-change", spec_with_end, test_each_change);
     ADD("many-changes", spec_with_end, test_many_changes);
+    ADD("other-names", spec_with_end, test_other_names);
     ADD("failure-is-tried-again", spec_with_end, test_failure_is_tried_again);
     ADD("failure-that-waits-for-a-change", spec_with_end, test_failure_that_waits_for_a_change);
     ADD("end", spec_with_end, test_end);
     ADD("end-at-once", spec_with_end, test_end_at_once);
     ADD("end-before-the-start", spec_with_end, test_end_before_the_start);
     ADD("end-without-answer", spec_with_end, test_end_without_answer);
+    ADD("on-before-the-end", spec_with_end, test_on_before_the_end);
     ADD("off-and-on", spec_without_end, test_off_and_on);
     return g_test_run();
 }
