@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "handler/downward-metrics/request.h"
+#include "handler/pod/pod.h"
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -224,12 +225,12 @@ take_turn(ChSerialServer *server)
 
 /* --- connecting */
 
+/* QEMU is not there yet, or it cannot be told: the server is not made a second time. */
 static bool
 may_come(const GError *error)
 {
     return g_error_matches(error, CH_ERRNO, ENOENT) ||
-           g_error_matches(error, CH_ERRNO, ECONNREFUSED) ||
-           g_error_matches(error, CH_ERRNO, EAGAIN);
+           g_error_matches(error, CH_ERRNO, ECONNREFUSED) || ch_pod_error_is_passing(error);
 }
 
 static void

@@ -18,8 +18,8 @@
 
 /* What it needs of the world; both run on a worker, and block with a deadline. */
 typedef struct {
-    /* Returns: false with CH_ERRNO (ENOENT, ECONNREFUSED, EAGAIN: not yet). @out_fd: (transfer
-     * full): non-blocking */
+    /* Returns: false with CH_ERRNO (ENOENT, ECONNREFUSED, or what ch_pod_error_is_passing() says:
+     * not yet). @out_fd: (transfer full): non-blocking */
     bool (*connect)(gpointer data, const char *uid, int *out_fd, GError **error);
     /* (transfer full): the metrics as XML */
     char *(*report)(gpointer data, const char *uid, GError **error);

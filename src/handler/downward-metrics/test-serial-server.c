@@ -288,6 +288,19 @@ test_no_socket(Fixture *f, gconstpointer data)
     g_assert_cmpint(atomic_load(&f->n_refusals), ==, 994);
 }
 
+/* That the hands lack something for the moment is no reason to leave a guest without metrics. */
+static void
+test_shortage(Fixture *f, gconstpointer data)
+{
+    f->report = "<m>";
+    f->refusal = GPOINTER_TO_INT(data);
+    atomic_store(&f->n_refusals, 2);
+    start(f);
+    say(f, "GET /metrics/XML\n\n");
+    expect(f, "<m>\n\n");
+    g_assert_cmpuint(ch_serial_server_n_attempts(f->server), ==, 3);
+}
+
 static void
 test_refused(Fixture *f, gconstpointer data)
 {
@@ -313,6 +326,8 @@ test_stopped_in_pause(Fixture *f, gconstpointer data)
 int
 main(int argc, char **argv)
 {
+    static const int shortages[] = {EAGAIN, ECHILD, EMFILE, ENOMEM, ETIMEDOUT};
+
     g_test_init(&argc, &argv, NULL);
 #define ADD(path, func) g_test_add(path, Fixture, NULL, set_up, func, tear_down)
     ADD("/serial-server/no-report", test_no_report);
@@ -327,6 +342,11 @@ main(int argc, char **argv)
     ADD("/serial-server/gone-in-answer", test_gone_in_answer);
     ADD("/serial-server/late-socket", test_late_socket);
     ADD("/serial-server/no-socket", test_no_socket);
+    for (gsize i = 0; i < G_N_ELEMENTS(shortages); i++) {
+        g_autofree char *path = g_strdup_printf("/serial-server/shortage/%d", shortages[i]);
+
+        g_test_add(path, Fixture, GINT_TO_POINTER(shortages[i]), set_up, test_shortage, tear_down);
+    }
     ADD("/serial-server/refused", test_refused);
     ADD("/serial-server/stopped-in-pause", test_stopped_in_pause);
 #undef ADD
