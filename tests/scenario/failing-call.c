@@ -46,6 +46,7 @@
     X(fstatat64)                                                                                   \
     X(fstatfs64)                                                                                   \
     X(fsetxattr)                                                                                   \
+    X(fsync)                                                                                       \
     X(ftruncate64)                                                                                 \
     X(getdents64)                                                                                  \
     X(getsockopt)                                                                                  \
