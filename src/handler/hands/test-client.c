@@ -2,6 +2,7 @@
 
 #include "handler/hands/client.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,6 +14,9 @@
 #include "handler/hands/test-fake-disk.h"
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
+#include "lib/linux/channel.h"
+
+#define ANSWERS_TWICE "/answers-twice" /* argument by which this program is such hands */
 
 /* The real program, from the directory of this one. */
 static ChHands *
@@ -378,6 +382,69 @@ test_passing_errors(void)
     }
 }
 
+/* --- hands that answer twice: a child's deadline passed while it answered */
+
+static void
+answer_twice(int channel_fd)
+{
+    static int32_t n_asked;
+    ChHandsRequest request = {0};
+    ChHandsReply reply = {.version = CH_HANDS_VERSION};
+    const ssize_t n = ch_channel_receive(channel_fd, &request, sizeof(request), NULL);
+
+    if (n != sizeof(request))
+        _exit(n != 0);
+    reply.op = request.op;
+    reply.sequence = request.sequence;
+    reply.pid = ++n_asked;
+    if (ch_channel_send(channel_fd, &reply, sizeof(reply), -1) < 0)
+        _exit(1);
+    reply.errnum = ETIMEDOUT;
+    reply.has_fd = true;
+    if (ch_channel_send(channel_fd, &reply, sizeof(reply), STDIN_FILENO) < 0)
+        _exit(1);
+}
+
+static int
+be_hands(void)
+{
+    struct pollfd fds[CH_HANDS_N_CHANNELS];
+
+    for (int i = 0; i < CH_HANDS_N_CHANNELS; i++)
+        fds[i] = (struct pollfd){.fd = CH_HANDS_FIRST_FD + i, .events = POLLIN};
+    while (poll(fds, CH_HANDS_N_CHANNELS, -1) > 0)
+        for (int i = 0; i < CH_HANDS_N_CHANNELS; i++)
+            if (fds[i].revents != 0)
+                answer_twice(fds[i].fd);
+    return 1;
+}
+
+static int
+count_open(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 100; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static void
+test_two_answers(void)
+{
+    g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ChHands) hands =
+        ch_hands_start(program, &(ChHandsPlaces){ANSWERS_TWICE, "/", NULL, 0}, &error);
+    int n_before;
+
+    g_assert_no_error(error);
+    n_before = count_open();
+    for (pid_t i = 1; i < 10; i++)
+        g_assert_cmpint(get_pid(hands), ==, i);
+    g_assert_cmpint(count_open(), ==, n_before);
+}
+
 /* However the brain ends, the hands end with it. */
 static void
 test_brain_dies(void)
@@ -413,6 +480,8 @@ test_brain_dies(void)
 int
 main(int argc, char **argv)
 {
+    if (argc > 1 && g_str_equal(argv[1], ANSWERS_TWICE))
+        return be_hands();
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/client/starts-and-stops", test_hello);
     g_test_add_func("/client/only-channels-are-passed", test_descriptors);
@@ -424,6 +493,7 @@ main(int argc, char **argv)
     g_test_add_func("/client/hands-killed-at-any-time", test_kill);
     g_test_add_func("/client/told-in-a-burst", test_told_in_a_burst);
     g_test_add_func("/client/mounts", test_mount);
+    g_test_add_func("/client/second-answer-is-dropped", test_two_answers);
     g_test_add_func("/client/passing-errors", test_passing_errors);
     g_test_add_func("/client/hands-end-with-the-brain", test_brain_dies);
     return g_test_run();

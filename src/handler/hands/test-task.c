@@ -372,6 +372,28 @@ test_direct_child_ends(void)
     close_brain(&fd);
 }
 
+/* Its deadline passes before its note is seen: the slot is nobody else's until it has ended. */
+static void
+test_direct_answers_late(void)
+{
+    ch_autofd int fd = open_brain();
+    ChTask *task = start(SUCCEED);
+    ChHandsReply reply;
+    int got_fd;
+
+    g_assert_cmpint(ch_channel_wait(fd, ch_time_now_us() + 60 * CH_SECOND_US), ==, 0);
+    ch_task_expire(task, &reply);
+    ch_task_settle();
+    g_assert_true(task->is_taken && task->is_late);
+    wait_for(task);
+    g_assert_false(ch_task_collect(task, &got_fd, &reply));
+    g_assert_false(task->is_taken);
+    (void)ch_channel_receive(fd, &reply, sizeof(reply), &got_fd);
+    close(got_fd);
+    (void)succeed_directly(fd, SUCCEED);
+    close_brain(&fd);
+}
+
 static void
 test_direct_hangs(void)
 {
@@ -434,6 +456,7 @@ main(int argc, char **argv)
     g_test_add_func("/task/direct/brain-is-answered", test_direct);
     g_test_add_func("/task/direct/silent", test_direct_and_silent);
     g_test_add_func("/task/direct/child-ends", test_direct_child_ends);
+    g_test_add_func("/task/direct/answers-late", test_direct_answers_late);
     g_test_add_func("/task/direct/hanging-child-is-killed", test_direct_hangs);
     g_test_add_func("/task/direct/no-pidfd", test_no_pidfd); /* the last one */
     return g_test_run();
