@@ -186,15 +186,21 @@ def test_events_of_the_launcher(vm):
     assert recorded["source"] == {"component": "virt-handler", "host": "node01"}
 
 
-def test_shared_socket_reports_for_anybody(vm):
-    stage, vmi, _, _ = vm
+def test_shared_socket_is_not_believed(vm):
+    """What does not come through a VMI's own pipe could be anybody's."""
+    stage, vmi, _, reporter = vm
     shared = Reporter(harness.SHARE / "domain-notify.sock")
-    assert shared.report("MODIFIED", domain(vmi, "Running", "Unknown")).success
-    stage.api.wait_phase("Running")
+    for kind in ("ADDED", "MODIFIED", "DELETED", "ERROR"):
+        answer = shared.report(kind, domain(vmi, "Running", "Unknown"))
+        assert (answer.success, answer.message) == (False, "reports are taken through the pipe of the VMI's pod only")
+    assert "ignoring a report that came straight to the notify socket" in stage.handler.text()
+    shared.close()
     for bad in ({**vmi, "metadata": {**vmi["metadata"], "name": name, "namespace": namespace}}
                 for name, namespace in (("", ""), ("b/c", "a"), ("UP", "default"), ("x\n", "default"), ("x" * 300, "default"))):
-        assert not shared.report("MODIFIED", domain(bad, "Running", "Unknown")).success
-    shared.close()
+        assert not reporter.report("MODIFIED", domain(bad, "Running", "Unknown")).success
+    assert stage.api.phase() == "Scheduled"
+    assert reporter.report("MODIFIED", domain(vmi, "Running", "Unknown")).success
+    stage.api.wait_phase("Running")
 
 
 def test_too_large_a_report(vm):

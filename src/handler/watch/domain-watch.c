@@ -272,10 +272,6 @@ on_relist(gpointer data, const char *key)
 {
     ChDomainWatch *watch = data;
 
-    if (key == NULL) {
-        schedule_relist(watch);
-        return;
-    }
     g_hash_table_add(watch->doubted, g_strdup(key));
     if (!ch_timer_is_armed(watch->doubt_timer))
         ch_timer_arm(watch->doubt_timer, DOUBT_US);

@@ -47,10 +47,21 @@ parse_domain_event(const DomainEventRequest *request, DomainEvent *out_event, GE
     return true;
 }
 
+/* What came straight to the shared socket could be anybody's. */
+static bool
+has_origin(const ChNotifyOrigin *origin, GError **error)
+{
+    if (origin != NULL)
+        return true;
+    ch_fail(error, CH_ERROR_INVALID, "reports are taken through the pipe of the VMI's pod only");
+    ch_log_error(NULL, *error, "ignoring a report that came straight to the notify socket");
+    return false;
+}
+
 static bool
 check_origin(const ChNotifyOrigin *origin, const ChKnownDomain *domain, GError **error)
 {
-    if (origin == NULL || domain == NULL || ch_known_domain_is_of(domain, origin->key, origin->uid))
+    if (domain == NULL || ch_known_domain_is_of(domain, origin->key, origin->uid))
         return true;
     ch_fail(error,
             CH_ERROR_INVALID,
@@ -76,7 +87,7 @@ dispatch_domain_event(const ChNotifyHandlers *handlers,
         const char *message = ch_json_string_at(event->status, "message");
 
         ch_log_info(NULL, "Domain error event with message: %s", message != NULL ? message : "");
-        handlers->on_relist(data, origin != NULL ? origin->key : NULL);
+        handlers->on_relist(data, origin->key);
     } else if (event->domain != NULL &&
                (is_deleted || g_str_equal(type, "ADDED") || g_str_equal(type, "MODIFIED"))) {
         handlers->on_domain(data, event->domain, is_deleted);
@@ -93,7 +104,8 @@ ch_notify_domain_event(const ChNotifyHandlers *handlers,
     const DomainEventRequest *request = (const DomainEventRequest *)message;
     g_auto(DomainEvent) event = {NULL, NULL};
 
-    if (!parse_domain_event(request, &event, error) || !check_origin(origin, event.domain, error))
+    if (!has_origin(origin, error) || !parse_domain_event(request, &event, error) ||
+        !check_origin(origin, event.domain, error))
         return false;
     dispatch_domain_event(handlers, data, origin, request->event_type, &event);
     return true;
@@ -124,7 +136,7 @@ record_event(const ChNotifyHandlers *handlers,
         .message = text_at(event, "message"),
     };
 
-    if (origin != NULL && !g_str_equal(origin->uid, launcher_event.uid))
+    if (!g_str_equal(origin->uid, launcher_event.uid))
         return "VMI not found";
     return handlers->on_event(data, &launcher_event);
 }
@@ -137,9 +149,12 @@ ch_notify_k8s_event(const ChNotifyHandlers *handlers,
                     GError **error)
 {
     const ProtobufCBinaryData *json = &((const K8sEventRequest *)message)->event_json;
-    g_autoptr(ChJson) event = ch_json_parse((const char *)json->data, (gssize)json->len, error);
+    g_autoptr(ChJson) event = NULL;
     const char *problem;
 
+    if (!has_origin(origin, error))
+        return false;
+    event = ch_json_parse((const char *)json->data, (gssize)json->len, error);
     if (event == NULL) {
         g_prefix_error(error, "Error unmarshalling k8s event: ");
         return false;

@@ -15,7 +15,8 @@
 
 /**
  * ch_notify_domain_event:
- * @origin: (nullable): whose pipe brought it; then it counts only for that VM
+ * @origin: whose pipe brought it: it counts for that VM only; NULL: it came straight to the shared
+ * socket, and is refused
  * @message: a DomainEventRequest
  *
  * An event of an unknown type, or without a domain, is fine and has no effect.

@@ -34,8 +34,8 @@ typedef struct {
 
 typedef struct {
     void (*on_domain)(gpointer data, ChKnownDomain *domain, bool is_deleted);
-    /* An event of type ERROR: what is known has to be asked for again, of the VMI @key only when it
-     * came through its pipe; NULL: of all */
+    /* An event of type ERROR through the pipe of the VMI @key: what is known of it has to be asked
+     * for again */
     void (*on_relist)(gpointer data, const char *key);
     /* Returns: NULL when the event was recorded, else why not; static storage */
     const char *(*on_event)(gpointer data, const ChLauncherEvent *event);

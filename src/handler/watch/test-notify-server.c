@@ -48,7 +48,7 @@ on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
 static void
 on_relist(gpointer data, const char *key)
 {
-    tell(data, "relist", key != NULL ? key : "all");
+    tell(data, "relist", key);
 }
 
 static const char *
@@ -241,9 +241,9 @@ static const struct TypeCase {
     {"ADDED", DOMAIN_OF("ns", "vm", "u"), "", " put ns/vm"},
     {"MODIFIED", DOMAIN_OF("ns", "vm", "u"), "", " put ns/vm"},
     {"DELETED", DOMAIN_OF("ns", "vm", "u"), "", " delete ns/vm"},
-    {"ERROR", "", "{\"message\":\"broken\"}", " relist all"},
-    {"ERROR", "", "", " relist all"},
-    {"ERROR", DOMAIN_OF("ns", "vm", "u"), "[]", " relist all"},
+    {"ERROR", "", "{\"message\":\"broken\"}", " relist ns/vm"},
+    {"ERROR", "", "", " relist ns/vm"},
+    {"ERROR", DOMAIN_OF("ns", "vm", "u"), "[]", " relist ns/vm"},
     {"Modified", DOMAIN_OF("ns", "vm", "u"), "", ""},
     {"", DOMAIN_OF("ns", "vm", "u"), "", ""},
     {"MODIFIED", "", "", ""},
@@ -253,7 +253,7 @@ static const struct TypeCase {
 static void
 test_types(Fixture *f, gconstpointer data)
 {
-    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->path);
+    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->pipe_path);
 
     for (gsize i = 0; i < G_N_ELEMENTS(type_cases); i++) {
         const struct TypeCase *c = &type_cases[i];
@@ -277,7 +277,7 @@ test_bad_documents(Fixture *f, gconstpointer data)
         {DOMAIN_OF("a/b", "c", "u"), ""},
         {DOMAIN_OF("ns", "vm\\u0007", "u"), ""},
     };
-    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->path);
+    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->pipe_path);
 
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *failure = send_domain(channel, "MODIFIED", bad[i][0], bad[i][1]);
@@ -310,11 +310,28 @@ test_pipe_is_bound(Fixture *f, gconstpointer data)
     assert_told(f, " put ns/vm put ns/vm Warning IOerror relist ns/vm");
 }
 
+/* A socket that any pod's launcher could be at says nothing about any VM. */
+static void
+test_shared_socket_is_not_believed(Fixture *f, gconstpointer data)
+{
+    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->path);
+    static const char *const types[] = {"ADDED", "MODIFIED", "DELETED", "ERROR", ""};
+    g_autofree char *event = send_event(channel, EVENT_OF("u"));
+
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_autofree char *failure = send_domain(channel, types[i], DOMAIN_OF("ns", "vm", "u"), "");
+
+        g_assert_cmpstr(failure, ==, "reports are taken through the pipe of the VMI's pod only");
+    }
+    g_assert_nonnull(event);
+    assert_told(f, "");
+}
+
 /* spec:01#97, first half */
 static void
 test_events(Fixture *f, gconstpointer data)
 {
-    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->path);
+    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->pipe_path);
     g_autofree char *good = send_event(channel, EVENT_OF("u"));
     g_autofree char *unknown = send_event(channel, EVENT_OF("unknown"));
     g_autofree char *bad = send_event(channel, "{\"type\":");
@@ -342,7 +359,7 @@ is_closed_by_peer(int fd)
 static void
 test_garbage_closes_that_connection_only(Fixture *f, gconstpointer data)
 {
-    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->path);
+    g_autoptr(ChGrpcChannel) channel = channel_to(f, f->pipe_path);
     int fd = connect_to(f->path);
     g_autofree char *failure = NULL;
 
@@ -427,6 +444,7 @@ main(int argc, char **argv)
     ADD("types", test_types);
     ADD("bad-documents", test_bad_documents);
     ADD("pipe-is-bound", test_pipe_is_bound);
+    ADD("shared-socket-is-not-believed", test_shared_socket_is_not_believed);
     ADD("events", test_events);
     ADD("garbage-closes-that-connection-only", test_garbage_closes_that_connection_only);
     ADD("connections-of-a-pipe-are-limited", test_connections_of_a_pipe_are_limited);
