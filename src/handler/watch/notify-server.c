@@ -20,6 +20,7 @@
 #define SOCKET_NAME    "domain-notify.sock"
 #define FILE_CHECK_US  (5 * CH_SECOND_US)
 #define LISTEN_BACKLOG 1024
+#define SOCKET_MODE    0755
 #define FILE_REMOVED   2 /* the numbers of the original's file watcher, in the log */
 #define FILE_REPLACED  4
 #define NOTIFY_VERSION 1
@@ -86,7 +87,10 @@ listen_at(const char *path, GError **error)
     }
     memcpy(address.sun_path, path, strlen(path));
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+    /* Before it has a name: who may write to it is believed, so only its owner may, whatever the
+     * umask. */
+    if (fd < 0 || fchmod(fd, SOCKET_MODE) < 0 ||
+        bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
         listen(fd, LISTEN_BACKLOG) < 0) {
         ch_fail_errno(error, errno, "listen at '%s'", path);
         return -1;

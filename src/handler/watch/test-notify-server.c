@@ -423,14 +423,18 @@ test_start_replaces_what_lies_there(void)
     g_autoptr(ChLoop) loop = ch_loop_new();
     g_autoptr(ChNotifyServer) server = ch_notify_server_new(loop, directory, &handlers, NULL);
     g_autoptr(GError) error = NULL;
+    struct stat info;
 
     g_assert_no_errno(g_mkdir(path, 0700));
     g_assert_true(g_file_set_contents(inside, "x", 1, NULL));
     g_assert_false(ch_notify_server_start(server, &error)); /* that is no stale socket */
     g_assert_error(error, CH_ERRNO, ENOTEMPTY);
     g_assert_no_errno(g_unlink(inside));
+    umask(0);
     g_assert_true(ch_notify_server_start(server, NULL));
     g_assert_true(ch_notify_server_is_running(server));
+    g_assert_no_errno(g_stat(path, &info));
+    g_assert_cmpint(info.st_mode, ==, S_IFSOCK | 0755); /* nobody else connects */
     g_clear_pointer(&server, ch_notify_server_free);
     g_assert_no_errno(g_rmdir(directory));
 }
