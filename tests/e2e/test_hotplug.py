@@ -260,6 +260,17 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
     assert "--bus is virtio or scsi" in chandler.fails("attach", "hotplug", "data", "--bus", "ide")
 
 
+def test_name_in_use_leaves_its_claim_alone(chandler, tmp_path):
+    (tmp_path / "other").mkdir()
+    first = make_image(tmp_path / "twice.img", "first")
+    second = make_image(tmp_path / "other" / "twice.img", "second")
+    chandler.ok("attach", "hotplug", first)
+    claim = chandler.ok("get", "pvc", "hotplug-twice", "-o", "json")
+    assert "has a volume 'twice' already" in chandler.fails("attach", "hotplug", second)
+    assert chandler.ok("get", "pvc", "hotplug-twice", "-o", "json") == claim
+    chandler.ok("detach", "hotplug", "twice")
+
+
 def test_down_leaves_nothing_of_it(chandler):
     chandler.ok("down")
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
