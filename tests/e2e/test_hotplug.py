@@ -256,6 +256,7 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
     assert "there is no VM 'nobody'" in chandler.fails("attach", "nobody", "/dev/null")
     assert "neither a file, nor a block device" in chandler.fails("attach", "hotplug", "/dev/null")
     assert "No such file" in chandler.fails("attach", "hotplug", str(tmp_path / "nothing.img"))
+    assert "has no file disk.img" in chandler.fails("attach", "hotplug", str(tmp_path))
     assert "has no volume 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
     assert "--bus is virtio or scsi" in chandler.fails("attach", "hotplug", "data", "--bus", "ide")
 

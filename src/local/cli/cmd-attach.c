@@ -139,10 +139,14 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
 {
     ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     struct stat st;
+    struct stat image;
     off_t end = 0;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return ch_fail_errno(error, errno, "open '%s'", path);
+    if (S_ISDIR(st.st_mode) &&
+        (fstatat(fd, "disk.img", &image, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(image.st_mode)))
+        return ch_fail(error, CH_ERROR_INVALID, "the directory '%s' has no file disk.img", path);
     if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
         return ch_fail(error,
                        CH_ERROR_INVALID,
