@@ -272,6 +272,15 @@ def test_name_in_use_leaves_its_claim_alone(chandler, tmp_path):
     chandler.ok("detach", "hotplug", "twice")
 
 
+def test_volume_that_is_refused_holds_up_no_other(chandler, tmp_path):
+    """QEMU locks an image: the claim's second volume cannot come."""
+    chandler.ok("attach", "hotplug", make_image(tmp_path / "locked.img", "locked"))
+    chandler.ok("attach", "hotplug", "hotplug-locked", "--name", "again", "--no-wait")
+    chandler.ok("attach", "hotplug", make_image(tmp_path / "later.img", "later"))
+    for volume in ("again", "later", "locked"):
+        chandler.ok("detach", "hotplug", volume)
+
+
 def test_down_leaves_nothing_of_it(chandler):
     chandler.ok("down")
     with open("/proc/self/mountinfo", encoding="utf-8") as file:

@@ -81,6 +81,17 @@ detach(virDomainPtr domain, const ChDiskChange *change, GError **error)
     return true;
 }
 
+/* One that QEMU refuses holds up no other; the first refusal is told. */
+static bool
+attach_all(virDomainPtr domain, const GArray *changes, GError **error)
+{
+    bool is_good = true;
+
+    for (guint i = 0; i < changes->len; i++)
+        is_good &= attach(domain, &g_array_index(changes, ChDiskChange, i), is_good ? error : NULL);
+    return is_good;
+}
+
 bool
 ch_disk_sync(virDomainPtr domain,
              const ChJson *vmi,
@@ -104,7 +115,5 @@ ch_disk_sync(virDomainPtr domain,
     free(live);
     for (guint i = 0; is_good && i < diff.detach->len; i++)
         is_good = detach(domain, &g_array_index(diff.detach, ChDiskChange, i), error);
-    for (guint i = 0; is_good && i < diff.attach->len; i++)
-        is_good = attach(domain, &g_array_index(diff.attach, ChDiskChange, i), error);
-    return is_good;
+    return is_good && attach_all(domain, diff.attach, error);
 }
