@@ -205,7 +205,7 @@ static const ChResource resources[] = {
      .is_in_all = true, .is_namespaced = true, .has_status = true, .is_custom = true, COLUMNS(migration_columns)},
     {"kubevirt.io", "v1", "virtualmachineinstances", "virtualmachineinstance",
      "VirtualMachineInstance", NAMES("vmi", "vmis"),
-     .is_in_all = true, .is_namespaced = true, .is_custom = true, COLUMNS(vmi_columns), .validate = ch_vmi_validate, .unknown = ch_vmi_unknown_fields},
+     .is_in_all = true, .is_namespaced = true, .is_custom = true, COLUMNS(vmi_columns), .normalize = ch_vmi_normalize, .validate = ch_vmi_validate, .unknown = ch_vmi_unknown_fields},
 
     {"migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
      "MigrationPolicy", NULL, .is_custom = true, COLUMNS(default_columns)},

@@ -237,6 +237,31 @@ test_too_many_disks(void)
     test_api_clear(&t);
 }
 
+static void
+test_quantities_given_as_numbers(void)
+{
+    static const char *const paths[] = {"spec.domain.memory.guest",
+                                        "spec.domain.memory.hugepages.pageSize",
+                                        "spec.domain.resources.requests.memory",
+                                        "spec.domain.resources.limits.cpu",
+                                        "spec.volumes.0.emptyDisk.capacity"};
+    g_autoptr(ChJson) stored = NULL;
+    TestApi t;
+
+    test_api_init(&t, NULL);
+    stored = test_call(&t,
+                       201,
+                       "POST",
+                       TEST_VMIS,
+                       "{'metadata':{'name':'vm'},'spec':{'domain':{'memory':{'guest':134217728,"
+                       "'hugepages':{'pageSize':134217728}},'resources':{'requests':{'memory':"
+                       "134217728},'limits':{'cpu':134217728}},'devices':{}},'volumes':[{'name':"
+                       "'a','emptyDisk':{'capacity':134217728}}]}}");
+    for (gsize i = 0; i < G_N_ELEMENTS(paths); i++)
+        g_assert_cmpstr(ch_json_as_string(ch_resource_lookup(stored, paths[i])), ==, "134217728");
+    test_api_clear(&t);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -246,5 +271,6 @@ main(int argc, char **argv)
     g_test_add_func("/vmi/every-mistake", test_every_mistake_is_told_at_once);
     g_test_add_func("/vmi/recordings", test_recorded_vmis_pass);
     g_test_add_func("/vmi/too-many-disks", test_too_many_disks);
+    g_test_add_func("/vmi/quantities-given-as-numbers", test_quantities_given_as_numbers);
     return g_test_run();
 }

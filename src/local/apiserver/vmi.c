@@ -247,6 +247,52 @@ check_references(const ChJson *object, gsize which, GPtrArray *causes)
     }
 }
 
+static void
+spell_out(ChJson *object, const char *key)
+{
+    const ChJson *value = ch_json_at(object, key);
+
+    if (ch_json_is_number(value)) {
+        g_autofree char *text = ch_json_print(value, NULL);
+
+        ch_json_set_string(object, key, text);
+    }
+}
+
+static void
+spell_out_all(ChJson *object)
+{
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    ChJsonIter iter;
+    const char *key;
+    ChJson *value;
+
+    ch_json_iter_init(&iter, object);
+    while (ch_json_iter_next(&iter, &key, &value))
+        if (ch_json_is_number(value))
+            g_ptr_array_add(keys, g_strdup(key));
+    for (guint i = 0; i < keys->len; i++)
+        spell_out(object, g_ptr_array_index(keys, i));
+}
+
+void
+ch_vmi_normalize(ChJson *object)
+{
+    ChJson *domain = ch_json_at(object, "spec", "domain");
+    ChJson *memory = ch_json_at(domain, "memory");
+    const ChJson *volumes = ch_json_at(object, "spec", "volumes");
+
+    spell_out(memory, "guest");
+    spell_out(memory, "maxGuest");
+    spell_out(ch_json_at(memory, "hugepages"), "pageSize");
+    spell_out_all(ch_json_at(domain, "resources", "requests"));
+    spell_out_all(ch_json_at(domain, "resources", "limits"));
+    for (gsize i = 0; ch_json_is_array(volumes) && i < ch_json_length(volumes); i++) {
+        spell_out(ch_json_at(ch_json_item(volumes, i), "emptyDisk"), "capacity");
+        spell_out(ch_json_at(ch_json_item(volumes, i), "hostDisk"), "capacity");
+    }
+}
+
 void
 ch_vmi_validate(const ChJson *object, GPtrArray *causes)
 {

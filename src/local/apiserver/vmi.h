@@ -11,5 +11,8 @@
 
 #include "local/apiserver/resource.h"
 
+/* A ChResourceNormalize: a quantity given as a number becomes its text, as KubeVirt stores it. */
+void ch_vmi_normalize(ChJson *object);
+
 /* A ChResourceValidate. */
 void ch_vmi_validate(const ChJson *object, GPtrArray *causes);
