@@ -60,6 +60,14 @@ is_port(const ChJson *value)
 }
 
 static bool
+is_count(const ChJson *value)
+{
+    int64_t count = 0;
+
+    return ch_json_as_int(value, &count) && count >= 0 && count <= UINT32_MAX;
+}
+
+static bool
 is_mac(const char *text)
 {
     uint8_t mac[CH_MAC_BYTES];
@@ -82,6 +90,10 @@ type_complaint(ChFieldType type, const ChJson *value)
         return text != NULL ? NULL : "must be of type string";
     case CH_FIELD_INTEGER:
         return ch_json_is_integer(value) ? NULL : "must be of type integer";
+    case CH_FIELD_COUNT:
+        return !ch_json_is_integer(value) ? "must be of type integer"
+               : is_count(value)          ? NULL
+                                          : "must be 0 to 4294967295";
     case CH_FIELD_BOOLEAN:
         return ch_json_is_bool(value) ? NULL : "must be of type boolean";
     case CH_FIELD_QUANTITY:

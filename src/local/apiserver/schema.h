@@ -16,6 +16,7 @@ typedef enum {
     CH_FIELD_ARRAY,
     CH_FIELD_STRING,
     CH_FIELD_INTEGER,
+    CH_FIELD_COUNT, /* 0 to UINT32_MAX */
     CH_FIELD_BOOLEAN,
     CH_FIELD_QUANTITY,    /* "128Mi", or a number */
     CH_FIELD_TIME,        /* RFC 3339 */

@@ -140,6 +140,18 @@ static const struct Case {
      "'lastProbeTime':'yesterday'}]}}",
      "status.conditions[0].lastProbeTime",
      "FieldValueInvalid"},
+    {"/vmi/cpu-negative",
+     "{'spec':{'domain':{'cpu':{'cores':-1},'devices':{}}}}",
+     "spec.domain.cpu.cores",
+     "FieldValueInvalid"},
+    {"/vmi/cpu-too-large",
+     "{'spec':{'domain':{'cpu':{'sockets':4294967296},'devices':{}}}}",
+     "spec.domain.cpu.sockets",
+     "FieldValueInvalid"},
+    {"/vmi/cpu-largest",
+     "{'spec':{'domain':{'cpu':{'threads':4294967295},'devices':{}}}}",
+     NULL,
+     NULL},
 };
 
 static void
