@@ -20,7 +20,7 @@ say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 clean_up() {
     local status=$?
     trap - EXIT INT TERM
-    if ((status != 0)); then
+    if ((status != 0)) && [[ -d $CHANDLER_STATE/log ]]; then
         say "it failed; the last lines of the logs in $CHANDLER_STATE/log:"
         tail -n 5 "$CHANDLER_STATE"/log/*.log >&2 || true
     fi
