@@ -257,6 +257,10 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
     assert "neither a file, nor a block device" in chandler.fails("attach", "hotplug", "/dev/null")
     assert "No such file" in chandler.fails("attach", "hotplug", str(tmp_path / "nothing.img"))
     assert "has no file disk.img" in chandler.fails("attach", "hotplug", str(tmp_path))
+    with loop_device(make_image(tmp_path / "held.img", "held")) as device:
+        holder = os.open(device, os.O_RDONLY | os.O_EXCL)  # as a mount does
+        assert "is in use" in chandler.fails("attach", "hotplug", device)
+        os.close(holder)
     assert "has no volume 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
     assert "--bus is virtio or scsi" in chandler.fails("attach", "hotplug", "data", "--bus", "ide")
 

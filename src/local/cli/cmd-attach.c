@@ -134,6 +134,19 @@ claim_path(const Context *context, const char *name)
     return ch_cli_resource_path(ch_cli_resource_by_name("pvc"), context->cli->namespace_, name);
 }
 
+/* The kernel lets nobody have it alone while it is mounted, or part of another device. */
+static bool
+is_idle(const char *path, GError **error)
+{
+    ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_EXCL, 0);
+
+    return fd >= 0 || errno != EBUSY ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "the device '%s' is in use: mounted, or part of another device",
+                   path);
+}
+
 static bool
 measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **error)
 {
@@ -153,6 +166,8 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
                        "'%s' is neither a file, nor a block device, nor a directory with a file "
                        "disk.img",
                        path);
+    if (S_ISBLK(st.st_mode) && !is_idle(path, error))
+        return false;
     if (!S_ISDIR(st.st_mode))
         end = lseek(fd, 0, SEEK_END);
     *out_is_block = S_ISBLK(st.st_mode);
