@@ -43,7 +43,7 @@ static const Flag flag_table[] = {
     {"pod-ip-address",               FLAG_STRING,       FIELD(pod_ip_address),               "",                            true,  "IP address of this pod"},
     {"kubevirt-share-dir",           FLAG_STRING,       FIELD(kubevirt_share_dir),           "/var/run/kubevirt",           true,  "directory shared with the launchers"},
     {"kubevirt-private-dir",         FLAG_STRING,       FIELD(kubevirt_private_dir),         "/var/run/kubevirt-private",   true,  "directory of this agent's records"},
-    {"kubelet-pods-dir",             FLAG_STRING,       FIELD(kubelet_pods_dir),             "/var/lib/kubelet/pods",       false, "kubelet's pods directory"},
+    {"kubelet-pods-dir",             FLAG_STRING,       FIELD(kubelet_pods_dir),             "/var/lib/kubelet/pods",       true,  "kubelet's pods directory"},
     {"kubelet-root",                 FLAG_STRING,       FIELD(kubelet_root),                 "/var/lib/kubelet",            true,  "kubelet's root directory"},
     {"ca-configmap-name",            FLAG_STRING,       FIELD(ca_configmap_name),            "kubevirt-ca",                 false, "config map with the CA bundle"},
     {"client-cert-file",             FLAG_STRING,       FIELD(client_cert_file),             CERTS "clientcertificates/tls.crt", false, "client certificate"},
