@@ -685,12 +685,23 @@ on_input(int fd, short what, gpointer data)
 /* --- the pod
  * --------------------------------------------------------------------------------------- */
 
+/* A new network takes over what the machine has. */
+static void
+forbid_forwarding(void)
+{
+    ch_autofd int fd = open("/proc/sys/net/ipv4/ip_forward", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "0", 1) != 1)
+        die("switch IP forwarding off");
+}
+
 static void
 enter_pod(const char *sockets)
 {
     if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0 ||
         mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         die("make namespaces");
+    forbid_forwarding();
     if (g_mkdir_with_parents(RUN_DIR, 0755) < 0 || g_mkdir_with_parents(PRIVATE_DIR, 0755) < 0)
         die("make " RUN_DIR);
     {
