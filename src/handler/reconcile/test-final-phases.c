@@ -82,6 +82,18 @@ test_list(Fixture *f, gconstpointer data)
     g_assert_cmpstr(uids->pdata[0], ==, UID_A);
 }
 
+/* An agent that dies between directory and file leaves nothing for ever. */
+static void
+test_empty_directory(Fixture *f, gconstpointer data)
+{
+    test_tree_mkdir(f->dir, "final-phases");
+    restart(f);
+    g_assert_false(test_tree_has(f->dir, "final-phases"));
+    ch_final_phases_keep(f->phases, UID_A, CH_PHASE_FAILED);
+    restart(f);
+    g_assert_cmpint(ch_final_phases_find(f->phases, UID_A), ==, CH_PHASE_FAILED);
+}
+
 /* Files that are none of ours, and UIDs that name no file. */
 static void
 test_odd_names(Fixture *f, gconstpointer data)
@@ -122,6 +134,8 @@ main(int argc, char **argv)
     g_test_add("/final-phases/survives", Fixture, NULL, set_up, test_survives, tear_down);
     g_test_add("/final-phases/last-counts", Fixture, NULL, set_up, test_last_counts, tear_down);
     g_test_add("/final-phases/list", Fixture, NULL, set_up, test_list, tear_down);
+    g_test_add(
+        "/final-phases/empty-directory", Fixture, NULL, set_up, test_empty_directory, tear_down);
     g_test_add("/final-phases/odd-names", Fixture, NULL, set_up, test_odd_names, tear_down);
     g_test_add_func("/final-phases/no-directory", test_no_directory);
     return g_test_run();
