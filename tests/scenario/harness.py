@@ -270,7 +270,7 @@ def anonymous_kb(pid):
 class Launcher(Process):
     """A scripted launcher in its pod."""
 
-    def __init__(self, directory, pod_uid, uid, name="vm", delay_ms=100, retry_ms=1000, domain=None):
+    def __init__(self, directory, pod_uid, uid, name="vm", delay_ms=100, retry_ms=1000, exit_ms=100, domain=None):
         self.pod_uid, self.uid, self.vm = pod_uid, uid, name
         self.sockets = PODS / pod_uid / SOCKETS
         self.sockets.mkdir(parents=True, exist_ok=True)
@@ -278,7 +278,7 @@ class Launcher(Process):
         super().__init__(
             f"launcher of {name}",
             [BUILD / "tests/scenario/scripted-launcher", "--sockets", self.sockets, "--uid", uid, "--name", name,
-             "--log", self.rpc_log, "--delay-ms", str(delay_ms), "--retry-ms", str(retry_ms),
+             "--log", self.rpc_log, "--delay-ms", str(delay_ms), "--retry-ms", str(retry_ms), "--exit-ms", str(exit_ms),
              *(["--domain", domain] if domain else [])],
             directory / f"launcher-{pod_uid}.log", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.popen.stdout.readline() == b"ready\n", self.text()

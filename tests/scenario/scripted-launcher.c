@@ -4,7 +4,7 @@
  * scripted-launcher: a launcher without libvirt, for scenarios and for the bench.
  *
  *   scripted-launcher --sockets DIR --uid UID [--namespace NS] [--name NAME] [--log FILE]
- *                     [--delay-ms N] [--retry-ms N] [--domain FILE]
+ *                     [--delay-ms N] [--retry-ms N] [--exit-ms N] [--domain FILE]
  *
  * Lives in a mount and network namespace of its own, with DIR (the pod's emptyDir on the node) at
  * /var/run/kubevirt/sockets. Does what `golden/README.md` says of the launcher that the golden
@@ -70,7 +70,7 @@ typedef struct {
     ChLoop *loop;
     ChGrpcServer *server;
     FILE *log;
-    int64_t started_delay_us, retry_us;
+    int64_t started_delay_us, retry_us, exit_delay_us;
     char *namespace_, *name, *uid;
     ChJson *domain; /* --domain, or NULL */
 
@@ -430,7 +430,7 @@ act_on(const char *method)
     } else if (g_str_equal(method, "DeleteVirtualMachine") && !launcher.is_deleted) {
         launcher.is_deleted = true;
         emit("DELETED", launcher.status, launcher.reason);
-        later(100 * CH_MS_US, NULL, NULL, NULL);
+        later(launcher.exit_delay_us, NULL, NULL, NULL);
     }
 }
 
@@ -736,6 +736,7 @@ parse_arguments(int argc, char **argv, char **out_sockets)
     g_autofree char *domain = NULL;
     gint64 delay_ms = 100;
     gint64 retry_ms = 1000;
+    gint64 exit_ms = 100;
     const GOptionEntry entries[] = {
         {"sockets",
          0,
@@ -750,6 +751,7 @@ parse_arguments(int argc, char **argv, char **out_sockets)
         {"log", 0, 0, G_OPTION_ARG_FILENAME, &log, "where each RPC is noted", "FILE"},
         {"delay-ms", 0, 0, G_OPTION_ARG_INT64, &delay_ms, "from defined to running", "N"},
         {"retry-ms", 0, 0, G_OPTION_ARG_INT64, &retry_ms, "before a report is sent again", "N"},
+        {"exit-ms", 0, 0, G_OPTION_ARG_INT64, &exit_ms, "from deleted to the end", "N"},
         {"domain", 0, 0, G_OPTION_ARG_FILENAME, &domain, "the domain to report", "FILE"},
         {NULL},
     };
@@ -766,6 +768,7 @@ parse_arguments(int argc, char **argv, char **out_sockets)
     }
     launcher.started_delay_us = delay_ms * CH_MS_US;
     launcher.retry_us = retry_ms * CH_MS_US;
+    launcher.exit_delay_us = exit_ms * CH_MS_US;
     if (launcher.namespace_ == NULL)
         launcher.namespace_ = g_strdup("default");
     if (launcher.name == NULL)

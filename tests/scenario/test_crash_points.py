@@ -164,7 +164,8 @@ class Run:
 
     def create(self, vmi, network=None):
         self.vmi = vmi
-        self.launcher = self.stage.start_launcher(vmi, network, delay_ms=10, retry_ms=50)
+        # It stays until an agent that was started again has asked what it wants to: its end is another life's matter.
+        self.launcher = self.stage.start_launcher(vmi, network, delay_ms=10, retry_ms=50, exit_ms=60000)
         self.stage.create(vmi)
 
     def wait_phase(self, *phases):
