@@ -2,6 +2,7 @@
 
 #include "handler/pod/network-plan.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/errors.h"
@@ -143,6 +144,8 @@ plan_tap(Plan *plan, const ChLink *bridge, uint32_t mtu, GError **error)
     }
     if (!check_kind(tap, "tap", error))
         return false;
+    if (tap->is_transient) /* by the hands of an agent that ends just now: it may go with them */
+        return ch_fail_errno(error, EAGAIN, "take tap %s, which somebody is making", name);
     if (tap->max_mtu != 0)
         wanted.mtu = MIN(mtu, tap->max_mtu); /* a pod link takes 65535, a tap less */
     if (wanted.mtu == tap->mtu)

@@ -2,6 +2,7 @@
 
 #include "handler/pod/network-plan.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/errors.h"
@@ -623,6 +624,21 @@ test_failures(void)
     kernel_clear(&kernel);
 }
 
+/* The hands of an agent that was killed may still have it open, and take it along when they end. */
+static void
+test_transient_tap(void)
+{
+    const ChNetworkIface iface = make_iface(CH_NETWORK_MASQUERADE);
+    g_autoptr(GError) error = NULL;
+    Kernel kernel;
+
+    kernel_init(&kernel, true, true);
+    find(&kernel, add_link(&kernel, "tap0", "tap", 9))->is_transient = true;
+    g_assert_null(ch_network_plan(&iface, kernel.state, "dummy", &error));
+    g_assert_error(error, CH_ERRNO, EAGAIN); /* which is tried again */
+    kernel_clear(&kernel);
+}
+
 /* What a Go agent leaves that was killed after the renaming: the addresses are lost. */
 static void
 test_lost_addresses(void)
@@ -654,6 +670,7 @@ main(int argc, char **argv)
     g_test_add_func("/network-plan/bindings-without-links", test_no_links);
     g_test_add_func("/network-plan/caps-the-taps-mtu", test_large_mtu);
     g_test_add_func("/network-plan/says-what-cannot-be", test_failures);
+    g_test_add_func("/network-plan/transient-tap", test_transient_tap);
     g_test_add_func("/network-plan/says-when-addresses-are-lost", test_lost_addresses);
     return g_test_run();
 }

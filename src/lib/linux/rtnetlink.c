@@ -81,7 +81,7 @@ static const ChNetlinkRule info_policy[] = {
     [IFLA_INFO_SLAVE_KIND] = {1, 64},
     [IFLA_INFO_SLAVE_DATA] = {0, ANY},
 };
-static const ChNetlinkRule tun_policy[] = {[IFLA_TUN_TYPE] = {1, 1}};
+static const ChNetlinkRule tun_policy[] = {[IFLA_TUN_TYPE] = {1, 1}, [IFLA_TUN_PERSIST] = {1, 1}};
 static const ChNetlinkRule port_policy[] = {[IFLA_BRPORT_LEARNING] = {1, 1}};
 static const ChNetlinkRule family_policy[] = {[AF_INET] = {0, ANY}};
 static const ChNetlinkRule inet_policy[] = {
@@ -117,6 +117,8 @@ parse_link_info(const struct nlattr *nest, ChLink *link, GError **error)
             return false;
         if (tun[IFLA_TUN_TYPE] != NULL && mnl_attr_get_u8(tun[IFLA_TUN_TYPE]) == IFF_TAP)
             g_strlcpy(link->kind, "tap", sizeof(link->kind));
+        link->is_transient =
+            tun[IFLA_TUN_PERSIST] != NULL && mnl_attr_get_u8(tun[IFLA_TUN_PERSIST]) == 0;
     }
     if (g_str_equal(slave_kind, "bridge") && info[IFLA_INFO_SLAVE_DATA] != NULL) {
         if (!ch_netlink_parse_nested(

@@ -22,8 +22,9 @@ typedef struct {
     char kind[IFNAMSIZ]; /* "veth", "bridge", "dummy", "tap", ...; "" when the kernel names none */
     unsigned flags;      /* IFF_* */
     uint32_t mtu;
-    uint32_t max_mtu; /* 0: not told */
-    int master;       /* index, 0: none */
+    uint32_t max_mtu;  /* 0: not told */
+    bool is_transient; /* a tap that goes with the process that has it open */
+    int master;        /* index, 0: none */
     bool has_mac;
     uint8_t mac[CH_MAC_BYTES];
     bool route_localnet; /* net.ipv4.conf.NAME.route_localnet */
