@@ -60,9 +60,8 @@ ch_final_phases_load(const char *private_dir)
         ch_log_warning(NULL, error, "ignoring the final phases that an earlier agent left");
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
         load_file(phases, name);
-    if (dir != NULL)
-        (void)rmdir(
-            phases->dir); /* of an agent that died with its last file gone, or not yet made */
+    if (dir != NULL) /* it may be empty: an agent died between directory and file */
+        (void)rmdir(phases->dir);
     return phases;
 }
 

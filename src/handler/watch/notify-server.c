@@ -87,8 +87,7 @@ listen_at(const char *path, GError **error)
     }
     memcpy(address.sun_path, path, strlen(path));
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* Before it has a name: who may write to it is believed, so only its owner may, whatever the
-     * umask. */
+    /* Before it has a name: only its owner may write to it, whatever the umask. */
     if (fd < 0 || fchmod(fd, SOCKET_MODE) < 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
         listen(fd, LISTEN_BACKLOG) < 0) {

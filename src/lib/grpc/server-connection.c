@@ -70,22 +70,6 @@ rest(ChGrpcConnection *connection)
     ch_h2_frame_lender_rest(&connection->lender);
 }
 
-/* Returns: 0, or what nghttp2 has against it */
-static int
-transmit(ChGrpcConnection *connection)
-{
-    struct evbuffer *output = bufferevent_get_output(connection->bev);
-    bool is_full;
-    int result;
-
-    do {
-        result = ch_h2_send(connection->session, output, OUTPUT_HIGH_BYTES);
-        is_full = evbuffer_get_length(output) >= OUTPUT_HIGH_BYTES;
-        ch_write_now(connection->bev);
-    } while (result == 0 && is_full && evbuffer_get_length(output) == 0);
-    return result;
-}
-
 void
 ch_grpc_connection_flush(ChGrpcConnection *connection)
 {
@@ -93,7 +77,8 @@ ch_grpc_connection_flush(ChGrpcConnection *connection)
 
     if (connection->is_reading)
         return; /* the reader flushes when it is done */
-    if (transmit(connection) < 0 || (is_over(connection) && evbuffer_get_length(output) == 0))
+    if (ch_h2_transmit(connection->session, connection->bev, OUTPUT_HIGH_BYTES) < 0 ||
+        (is_over(connection) && evbuffer_get_length(output) == 0))
         ch_grpc_connection_close(connection);
     else if (connection->had_stream && connection->calls.length == 0)
         rest(connection);

@@ -468,7 +468,6 @@ static void
 transmit(ChH2Session *session)
 {
     struct evbuffer *output = bufferevent_get_output(session->bev);
-    bool is_full;
     int result;
 
     if (session->owes_preface)
@@ -476,11 +475,7 @@ transmit(ChH2Session *session)
     session->owes_preface = false;
     if (session->is_write_broken)
         evbuffer_drain(output, SIZE_MAX);
-    do {
-        result = ch_h2_send(session->ng, output, OUTPUT_HIGH_BYTES);
-        is_full = evbuffer_get_length(output) >= OUTPUT_HIGH_BYTES;
-        ch_write_now(session->bev);
-    } while (result == 0 && is_full && evbuffer_get_length(output) == 0);
+    result = ch_h2_transmit(session->ng, session->bev, OUTPUT_HIGH_BYTES);
     if (result < 0)
         fail_by_nghttp2(session, result);
 }

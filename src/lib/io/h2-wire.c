@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/io/write-now.h"
+
 /* A full frame's payload with its header and pad length: what nghttp2 asks for. */
 #define FRAME_BUFFER_BYTES (16384 + 9 + 1)
 
@@ -170,4 +172,19 @@ ch_h2_send(nghttp2_session *session, struct evbuffer *output, gsize high_bytes)
         evbuffer_add(output, bytes, (size_t)length);
     }
     return 0;
+}
+
+int
+ch_h2_transmit(nghttp2_session *session, struct bufferevent *bev, gsize high_bytes)
+{
+    struct evbuffer *output = bufferevent_get_output(bev);
+    bool is_full;
+    int result;
+
+    do {
+        result = ch_h2_send(session, output, high_bytes);
+        is_full = evbuffer_get_length(output) >= high_bytes;
+        ch_write_now(bev);
+    } while (result == 0 && is_full && evbuffer_get_length(output) == 0);
+    return result;
 }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 
@@ -46,3 +47,7 @@ int ch_h2_receive(nghttp2_session *session, struct evbuffer *input);
 
 /* Moves what the session has to send to @output, until that holds @high_bytes. Returns: as above */
 int ch_h2_send(nghttp2_session *session, struct evbuffer *output, gsize high_bytes);
+
+/* The same, and writes it. What the socket does not take stays in the output of @bev, which is one
+ * of ch_write_now_init(), until that has drained. Returns: as above */
+int ch_h2_transmit(nghttp2_session *session, struct bufferevent *bev, gsize high_bytes);

@@ -16,9 +16,11 @@ is_tls(struct bufferevent *bev)
 void
 ch_write_now_init(struct bufferevent *bev)
 {
-    bufferevent_enable(bev, is_tls(bev) ? EV_READ | EV_WRITE : EV_READ);
-    if (!is_tls(bev))
-        bufferevent_disable(bev, EV_WRITE); /* which is how it is made */
+    bufferevent_enable(bev, EV_READ);
+    if (is_tls(bev))
+        bufferevent_enable(bev, EV_WRITE);
+    else
+        bufferevent_disable(bev, EV_WRITE); /* it is made enabled */
 }
 
 void
