@@ -240,17 +240,6 @@ is_bus(const char *bus, GError **error)
            ch_fail(error, CH_ERROR_INVALID, "--bus is virtio or scsi, not '%s'", bus);
 }
 
-/* Asked before a claim is made: of the same name is the claim of the volume that is there. */
-static bool
-is_free(const ChJson *vmi, const char *volume, GError **error)
-{
-    return ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", volume) == NULL ||
-           ch_fail(error,
-                   CH_ERROR_EXISTS,
-                   "the VM has a volume '%s' already: choose another name by --name",
-                   volume);
-}
-
 static bool
 attach(const Context *context, const char *source, const char *bus, bool waits, GError **error)
 {
@@ -298,7 +287,8 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
         return false;
     if (name == NULL)
         name = ch_volume_name_of_path(arguments[1]);
-    if (!is_free(vmi, name, error))
+    /* Before a claim is made: of the same name is the claim of the volume that is there. */
+    if (!ch_vmi_check_name_free(vmi, name, error))
         return false;
     return attach(&(Context){client, cli, arguments[0], name},
                   arguments[1],

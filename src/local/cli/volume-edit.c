@@ -31,6 +31,20 @@ ch_volume_name_of_path(const char *path)
 }
 
 bool
+ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error)
+{
+    const ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
+    const ChJson *disks = ch_json_at(vmi, "spec", "domain", "devices", "disks");
+
+    return (ch_json_find(volumes, "name", name) == NULL &&
+            ch_json_find(disks, "name", name) == NULL) ||
+           ch_fail(error,
+                   CH_ERROR_EXISTS,
+                   "the VM has a volume '%s' already: choose another name by --name",
+                   name);
+}
+
+bool
 ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
 {
     ChJson *spec = ch_json_ensure_object(vmi, "spec");
@@ -41,12 +55,8 @@ ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
     ChJson *claim;
     ChJson *disk;
 
-    if (ch_json_find(volumes, "name", edit->name) != NULL ||
-        ch_json_find(disks, "name", edit->name) != NULL)
-        return ch_fail(error,
-                       CH_ERROR_EXISTS,
-                       "the VM has a volume '%s' already: choose another name by --name",
-                       edit->name);
+    if (!ch_vmi_check_name_free(vmi, edit->name, error))
+        return false;
     volume = ch_json_new_object();
     ch_json_set_string(volume, "name", edit->name);
     claim = ch_json_ensure_object(volume, "persistentVolumeClaim");

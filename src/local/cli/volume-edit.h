@@ -27,6 +27,9 @@ typedef struct {
 } ChVolumeEdit;
 
 /* Returns: false with CH_ERROR_EXISTS: the VM has a volume or disk of this name */
+bool ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error);
+
+/* Returns: as ch_vmi_check_name_free() */
 bool ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error);
 
 /**
