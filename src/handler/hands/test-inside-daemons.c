@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 
 #include "handler/hands/test-fake-pod.h"
+#include "handler/hands/test-fake-step.h"
 #include "lib/base/fd.h"
 
 #define MULTIPATH "daemons/pr/multipathd.socket"
@@ -57,29 +58,16 @@ tear_down(Fixture *f, gconstpointer data)
     g_free(f->run);
 }
 
-/* In a child, as the hands do it: it ends in another namespace. */
+static bool
+set_it(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    return ch_inside_set_multipath(request, reply);
+}
+
 static ChHandsReply
 set_multipath(uint32_t flags)
 {
-    const ChHandsRequest request = {.flags = flags};
-    ChHandsReply reply = {0};
-    int channel[2];
-    pid_t child;
-
-    g_assert_cmpint(pipe2(channel, O_CLOEXEC), ==, 0);
-    child = fork();
-    if (child == 0) {
-        if (ch_inside_set_multipath(&request, &reply) != (reply.errnum == 0))
-            _exit(3);
-        _exit(write(channel[1], &reply, sizeof(reply)) == sizeof(reply) ? 0 : 2);
-    }
-    close(channel[1]);
-    g_assert_cmpint(read(channel[0], &reply, sizeof(reply)), ==, sizeof(reply));
-    close(channel[0]);
-    waitpid(child, NULL, 0);
-    if (reply.errnum != 0)
-        g_test_message("step %u: %s", reply.step, reply.text);
-    return reply;
+    return fake_step_run(set_it, (ChHandsRequest){.flags = flags}, NULL);
 }
 
 static void

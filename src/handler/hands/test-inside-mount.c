@@ -10,6 +10,7 @@
 #include "handler/hands/source.h"
 #include "handler/hands/target.h"
 #include "handler/hands/test-fake-disk.h"
+#include "handler/hands/test-fake-step.h"
 #include "lib/base/crc32.h"
 #include "lib/base/fd.h"
 
@@ -60,39 +61,10 @@ tear_down(Fixture *f, gconstpointer data)
     g_free(f->hotplug);
 }
 
-typedef bool (*Operation)(const ChHandsRequest *request, const char *path, ChHandsReply *reply);
-
 static bool
 unmount_it(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
 {
     return ch_inside_unmount(request, reply);
-}
-
-/* In a child, as the hands do it: it ends in another namespace. */
-static ChHandsReply
-run(Operation operation, ChHandsRequest request, const char *path)
-{
-    ChHandsReply reply = {0};
-    int channel[2];
-    pid_t child;
-
-    request.n_bytes = path != NULL ? (uint32_t)strlen(path) : 0;
-    g_assert_cmpint(pipe2(channel, O_CLOEXEC), ==, 0);
-    child = fork();
-    if (child == 0) {
-        const bool is_done = operation(&request, path, &reply);
-
-        if (is_done != (reply.errnum == 0))
-            _exit(3);
-        _exit(write(channel[1], &reply, sizeof(reply)) == sizeof(reply) ? 0 : 2);
-    }
-    close(channel[1]);
-    g_assert_cmpint(read(channel[0], &reply, sizeof(reply)), ==, sizeof(reply));
-    close(channel[0]);
-    waitpid(child, NULL, 0);
-    if (reply.errnum != 0)
-        g_test_message("step %u: %s", reply.step, reply.text);
-    return reply;
 }
 
 static const ChHandsRequest disk_0 = {
@@ -141,10 +113,10 @@ test_life(Fixture *f, gconstpointer data)
     fake_disk_start(&f->disk);
     target = g_build_filename(f->disks, "disk_0.img", NULL);
 
-    reply = run(ch_inside_look_at_target, disk_0, NULL);
+    reply = fake_step_run(ch_inside_look_at_target, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.target.mode, ==, 0);
-    reply = run(ch_inside_mount, disk_0, NULL);
+    reply = fake_step_run(ch_inside_mount, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 1);
     g_assert_true(reply.target.is_mounted);
@@ -154,25 +126,25 @@ test_life(Fixture *f, gconstpointer data)
     g_assert_cmpint(errno, ==, EROFS);
 
     fake_disk_stop(&f->disk); /* nobody is asked again */
-    reply = run(ch_inside_mount, disk_0, NULL);
+    reply = fake_step_run(ch_inside_mount, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 0);
-    reply = run(ch_inside_look_at_target, disk_0, NULL);
+    reply = fake_step_run(ch_inside_look_at_target, disk_0, NULL);
     g_assert_true(reply.target.is_mounted && S_ISREG(reply.target.mode));
 
     g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0); /* stacked */
-    reply = run(unmount_it, disk_0, NULL);
+    reply = fake_step_run(unmount_it, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 2);
     g_assert_cmpint(test_tree_stat(f->disks, "disk_0.img").st_mode, ==, S_IFREG | 0755);
     g_assert_cmpint(test_tree_stat(f->disks, "disk_0.img").st_size, ==, 0);
     removal.flags = CH_HANDS_REMOVE;
-    reply = run(unmount_it, removal, NULL);
+    reply = fake_step_run(unmount_it, removal, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 0);
     g_assert_false(test_tree_has(f->disks, "disk_0.img"));
     g_assert_false(test_tree_has(f->disks, "disk_0.sock"));
-    g_assert_cmpint(run(unmount_it, removal, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(unmount_it, removal, NULL).errnum, ==, 0);
 }
 
 static void
@@ -184,12 +156,12 @@ test_no_pod(Fixture *f, gconstpointer data)
     if (fake_pod_skip_mounts())
         return;
     g_strlcpy(request.uid, "no-such-pod", sizeof(request.uid));
-    reply = run(ch_inside_mount, request, NULL);
+    reply = fake_step_run(ch_inside_mount, request, NULL);
     g_assert_cmpint(reply.errnum, ==, ENOENT);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
-    reply = run(ch_inside_look_at_target, request, NULL);
+    reply = fake_step_run(ch_inside_look_at_target, request, NULL);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
-    g_assert_cmpint(run(unmount_it, request, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(unmount_it, request, NULL).errnum, ==, 0);
 }
 
 /* --- what a pod may have put at the target's place */
@@ -249,11 +221,12 @@ test_target(Fixture *f, gconstpointer data)
     fake_disk_start(&f->disk);
     path = g_build_filename(f->disks, "disk_0.img", NULL);
     c->put(path);
-    reply = run(ch_inside_mount, disk_0, NULL);
+    reply = fake_step_run(ch_inside_mount, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, c->errnum);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_TARGET);
     g_assert_false(test_tree_has(f->disks, "../made"));
-    g_assert_cmpint(run(unmount_it, disk_0, NULL).errnum, ==, 0); /* nothing is mounted there */
+    g_assert_cmpint(
+        fake_step_run(unmount_it, disk_0, NULL).errnum, ==, 0); /* nothing is mounted there */
 }
 
 /* --- who may serve */
@@ -330,7 +303,7 @@ test_source(Fixture *f, gconstpointer data)
         return;
     test_tree_write(f->disk.root, "disk/disk.img", "image");
     c->serve(f);
-    reply = run(ch_inside_mount, disk_0, NULL);
+    reply = fake_step_run(ch_inside_mount, disk_0, NULL);
     g_assert_cmpint(reply.errnum, ==, c->errnum);
     g_assert_cmpuint(reply.step, ==, c->step);
     assert_content(f->disks, "disk_0.img", ""); /* made, and not mounted on */
@@ -379,7 +352,7 @@ test_image(Fixture *f, gconstpointer data)
     if (c->link != NULL)
         test_tree_link(f->disk.root, c->link, c->link_to);
     fake_disk_start(&f->disk);
-    reply = run(ch_inside_mount, disk_0, c->asked);
+    reply = fake_step_run(ch_inside_mount, disk_0, c->asked);
     g_assert_cmpint(reply.errnum, ==, c->errnum);
     g_assert_cmpuint(reply.step, ==, c->step);
     assert_content(f->disks, "disk_0.img", c->errnum == 0 ? "image" : "");
@@ -395,7 +368,7 @@ test_image_is_fifo(Fixture *f, gconstpointer data)
     path = g_build_filename(f->disk.root, "disk/fifo", NULL);
     put_fifo(path);
     fake_disk_start(&f->disk);
-    g_assert_cmpint(run(ch_inside_mount, disk_0, NULL).errnum, ==, EINVAL);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, disk_0, NULL).errnum, ==, EINVAL);
 }
 
 /* --- checksums */
@@ -414,7 +387,7 @@ test_sum(Fixture *f, gconstpointer data)
     path = g_build_filename(f->disk.root, "disk/disk.img", NULL);
     test_tree_write(f->disk.root, "disk/disk.img", "123456789");
     fake_disk_start(&f->disk);
-    reply = run(ch_inside_sum_image, request, NULL);
+    reply = fake_step_run(ch_inside_sum_image, request, NULL);
     g_assert_cmphex(reply.crc, ==, 0xCBF43926);
     g_assert_cmpuint(reply.size, ==, 9);
     g_assert_cmpuint(reply.end, ==, 9);
@@ -427,20 +400,20 @@ test_sum(Fixture *f, gconstpointer data)
 
         g_assert_cmpint(pwrite(fd, "123456789", 9, CH_HANDS_SUM_BYTES), ==, 9);
     }
-    reply = run(ch_inside_sum_image, request, NULL);
+    reply = fake_step_run(ch_inside_sum_image, request, NULL);
     g_assert_cmpuint(reply.end, ==, CH_HANDS_SUM_BYTES);
     g_assert_cmpuint(reply.size, ==, n_bytes);
     request.crc = reply.crc;
     request.offset = reply.end;
     request.dev = reply.target.dev;
     request.ino = reply.target.ino + 1;
-    g_assert_cmpint(run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
+    g_assert_cmpint(fake_step_run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
     request.ino--;
-    reply = run(ch_inside_sum_image, request, NULL);
+    reply = fake_step_run(ch_inside_sum_image, request, NULL);
     g_assert_cmpuint(reply.end, ==, n_bytes);
     g_assert_cmphex(reply.crc, ==, ch_crc32(request.crc, "123456789", 9));
     g_assert_cmpint(truncate(path, 5), ==, 0);
-    g_assert_cmpint(run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
+    g_assert_cmpint(fake_step_run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
 }
 
 /* --- kernels */
@@ -465,17 +438,17 @@ test_kernels(Fixture *f, gconstpointer data)
     f->disk.name = "kernel-boot.sock";
     fake_disk_start(&f->disk);
 
-    g_assert_cmpint(run(ch_inside_mount, kernel, "/boot/vmlinuz").errnum, ==, 0);
-    g_assert_cmpint(run(ch_inside_mount, kernel, "/boot/initrd").errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, kernel, "/boot/vmlinuz").errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, kernel, "/boot/initrd").errnum, ==, 0);
     g_assert_cmpint(test_tree_stat(f->disks, "kernel-boot").st_mode, ==, S_IFDIR | 0755);
     g_assert_cmpint(test_tree_stat(f->disks, "kernel-boot").st_uid, ==, 0);
     assert_content(dir, "vmlinuz", "kernel");
     assert_content(dir, "initrd", "initrd");
-    reply = run(ch_inside_look_at_target, kernel, "/boot/initrd");
+    reply = fake_step_run(ch_inside_look_at_target, kernel, "/boot/initrd");
     g_assert_true(reply.target.is_mounted);
 
     removal.flags = CH_HANDS_REMOVE;
-    reply = run(unmount_it, removal, NULL);
+    reply = fake_step_run(unmount_it, removal, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 2);
     g_assert_false(test_tree_has(dir, "vmlinuz"));
@@ -492,10 +465,10 @@ test_kernel_dir_is_link(Fixture *f, gconstpointer data)
         return;
     test_tree_mkdir(f->dir, "victim");
     test_tree_link(f->disks, "kernel-boot", "../../../../victim");
-    reply = run(ch_inside_mount, kernel, "/boot/vmlinuz");
+    reply = fake_step_run(ch_inside_mount, kernel, "/boot/vmlinuz");
     g_assert_cmpint(reply.errnum, ==, ELOOP);
     g_assert_false(test_tree_has(f->dir, "victim/vmlinuz"));
-    g_assert_cmpint(run(unmount_it, kernel, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(unmount_it, kernel, NULL).errnum, ==, 0);
 }
 
 /* --- hotplug volumes */
@@ -525,7 +498,7 @@ test_volume_file(Fixture *f, gconstpointer data)
         return;
     serve_volume(f, true);
     owned.flags = CH_HANDS_OWN;
-    reply = run(ch_inside_mount, owned, NULL);
+    reply = fake_step_run(ch_inside_mount, owned, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     assert_content(f->hotplug, "vol.img", "volume");
     g_assert_cmpint(test_tree_stat(f->disk.root, "vol/disk.img").st_uid, ==, 107);
@@ -536,7 +509,7 @@ test_volume_file(Fixture *f, gconstpointer data)
         g_assert_cmpint(fd, >=, 0); /* a guest writes to it */
     }
     owned.flags = CH_HANDS_REMOVE;
-    g_assert_cmpuint(run(unmount_it, owned, NULL).size, ==, 1);
+    g_assert_cmpuint(fake_step_run(unmount_it, owned, NULL).size, ==, 1);
     g_assert_false(test_tree_has(f->hotplug, "vol.img"));
 }
 
@@ -548,10 +521,10 @@ test_volume_dir(Fixture *f, gconstpointer data)
     if (fake_pod_skip_mounts())
         return;
     serve_volume(f, true);
-    g_assert_cmpint(run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
     assert_content(f->hotplug, "vol/disk.img", "volume");
     removal.flags = CH_HANDS_REMOVE;
-    g_assert_cmpuint(run(unmount_it, removal, NULL).size, ==, 1);
+    g_assert_cmpuint(fake_step_run(unmount_it, removal, NULL).size, ==, 1);
     g_assert_false(test_tree_has(f->hotplug, "vol"));
 }
 
@@ -564,7 +537,7 @@ test_volume_is_none(Fixture *f, gconstpointer data)
     if (fake_pod_skip_mounts())
         return;
     serve_volume(f, false);
-    reply = run(ch_inside_mount, volume_file, NULL);
+    reply = fake_step_run(ch_inside_mount, volume_file, NULL);
     g_assert_cmpint(reply.errnum, ==, ENOENT);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_NO_IMAGE);
     assert_content(f->hotplug, "vol.img", "");
@@ -584,7 +557,7 @@ test_volume_without_file(Fixture *f, gconstpointer data)
 
         g_assert_cmpint(g_unlink(path), ==, 0);
     }
-    reply = run(ch_inside_mount, volume_file, NULL);
+    reply = fake_step_run(ch_inside_mount, volume_file, NULL);
     g_assert_cmpint(reply.errnum, ==, ENOENT);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_IMAGE);
 }
@@ -608,7 +581,7 @@ test_volume_file_is_link(Fixture *f, gconstpointer data)
         owned.flags = CH_HANDS_OWN;
         g_assert_cmpint(g_unlink(image), ==, 0);
         test_tree_link(f->disk.root, "vol/disk.img", targets[i]);
-        reply = run(ch_inside_mount, owned, NULL);
+        reply = fake_step_run(ch_inside_mount, owned, NULL);
         g_assert_cmpint(reply.errnum, ==, ENOENT);
         g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_IMAGE);
         assert_content(f->hotplug, "vol.img", "");
@@ -627,19 +600,19 @@ test_volume_unmount(Fixture *f, gconstpointer data)
     if (fake_pod_skip_mounts())
         return;
     test_tree_write(f->hotplug, "vol.img", "");
-    reply = run(unmount_it, volume_file, NULL);
+    reply = fake_step_run(unmount_it, volume_file, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
     g_assert_cmpuint(reply.size, ==, 0);
     target = g_build_filename(f->hotplug, "vol.img", NULL);
     for (int i = 0; i < 20; i++)
         g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0);
-    reply = run(unmount_it, volume_file, NULL);
+    reply = fake_step_run(unmount_it, volume_file, NULL);
     g_assert_cmpint(reply.errnum, ==, EBUSY);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_UNMOUNT);
-    g_assert_cmpint(run(unmount_it, volume_file, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(unmount_it, volume_file, NULL).errnum, ==, 0);
     test_tree_remove(f->hotplug);
     test_tree_write(f->pods_dir, FAKE_POD_UID "/" FAKE_HOTPLUG, "no directory");
-    reply = run(ch_inside_look_at_target, volume_file, NULL);
+    reply = fake_step_run(ch_inside_look_at_target, volume_file, NULL);
     g_assert_cmpint(reply.errnum, ==, ENOTDIR);
     g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
 }
@@ -661,18 +634,18 @@ test_sweep(Fixture *f, gconstpointer data)
         return;
     serve_volume(f, true);
     node = g_build_filename(f->hotplug, "block", NULL);
-    g_assert_cmpint(run(ch_inside_mount, volume_file, NULL).errnum, ==, 0);
-    g_assert_cmpint(run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_file, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
     g_assert_cmpint(mknod(node, S_IFBLK | 0600, makedev(7, 1)), ==, 0);
     test_tree_write(f->hotplug, "own", "the pod's");
     test_tree_link(f->hotplug, "link", "own");
-    g_assert_cmpuint(run(sweep, pod, NULL).size, ==, 2);
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 2);
     g_assert_false(test_tree_has(f->hotplug, "vol.img"));
     g_assert_false(test_tree_has(f->hotplug, "vol"));
     g_assert_false(test_tree_has(f->hotplug, "block"));
     assert_content(f->hotplug, "own", "the pod's");
     g_assert_true(test_tree_has(f->hotplug, "link"));
-    g_assert_cmpuint(run(sweep, pod, NULL).size, ==, 0);
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 0);
     assert_content(f->disk.root, "vol/disk.img", "volume");
 }
 
@@ -684,7 +657,7 @@ test_sweep_without_pod(Fixture *f, gconstpointer data)
 
     if (fake_pod_skip_mounts())
         return;
-    g_assert_cmpint(run(sweep, pod, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(sweep, pod, NULL).errnum, ==, 0);
 }
 
 static bool
@@ -706,7 +679,7 @@ test_look_fails(Fixture *f, gconstpointer data)
     if (fake_pod_skip_mounts())
         return;
     serve_volume(f, true);
-    g_assert_cmpint(run(look_without_descriptors, volume_file, NULL).errnum, ==, EAGAIN);
+    g_assert_cmpint(fake_step_run(look_without_descriptors, volume_file, NULL).errnum, ==, EAGAIN);
 }
 
 static void
