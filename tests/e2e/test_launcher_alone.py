@@ -18,13 +18,23 @@ pytestmark = needs_machine
 __all__ = ["pod"]  # the fixture
 
 
+def wait_until(pod, condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, pod.read_log()
+        time.sleep(0.2)
+
+
+def guest_info(pod):
+    return json.loads(pod.get("GetGuestInfo").fields[2])
+
+
 def test_answers_before_any_domain(pod):
     assert pod.call("Info", service="kubevirt.cmd.info.CmdInfo") == b"\x0a\x01\x01"
     assert pod.ping()
     assert pod.domain() is None
     assert pod.get("GetQemuVersion").fields[2].decode().startswith("QEMU ")
-    info = json.loads(pod.get("GetGuestInfo").fields[2])
-    assert info == {"os": {}, "timezone": ", 0", "fsInfo": {"disks": None}}
+    assert guest_info(pod) == {"os": {}, "timezone": ", 0", "fsInfo": {"disks": None}}
     assert pod.get("GetUsers").fields[2] == b"[]"
     assert pod.get("GetFilesystems").fields[2] == b"[]"
     stats = pod.get("GetDomainStats")
@@ -113,7 +123,8 @@ def test_a_guests_life(pod):
     pod.notify.wait(lambda d: d["Status"]["OSInfo"]["Name"] == "Debian GNU/Linux")
     channel = pod.domain()["Spec"]["Devices"]["Channels"][0]["Target"]
     assert (channel["Name"], channel["State"]) == ("org.qemu.guest_agent.0", "connected")
-    info = json.loads(pod.get("GetGuestInfo").fields[2])
+    wait_until(pod, lambda: "hostname" in guest_info(pod))  # a question of its own, which may be asked again
+    info = guest_info(pod)
     assert info["os"]["id"] == "debian" and info["hostname"] == "tiny"
     assert info["supportedCommands"] and info["guestAgentVersion"]
     stats = json.loads(pod.get("GetDomainStats").fields[2])
@@ -226,13 +237,6 @@ def test_guest_of_a_dead_launcher_is_ended(pod):
     start(pod)
     os.kill(pod.launcher_pid(), signal.SIGKILL)
     assert pod.process.wait(PATIENCE) == 255
-
-
-def wait_until(pod, condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, pod.read_log()
-        time.sleep(0.2)
 
 
 @needs_guest

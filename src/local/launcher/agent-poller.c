@@ -55,6 +55,7 @@ static const struct {
 };
 
 /* Asked through libvirt, one by one: an agent that lacks one of them shall not silence the others.
+ * What domain events show comes last: who is told of the OS finds the rest when asking for it.
  */
 static const struct {
     Question question;
@@ -62,13 +63,13 @@ static const struct {
     ChGuestPart part;
     ChJson *(*read)(const ChParams *params);
 } infos[] = {
+    {ASK_SYSTEM, VIR_DOMAIN_GUEST_INFO_HOSTNAME, CH_GUEST_HOSTNAME, ch_guest_info_read_hostname},
+    {ASK_SYSTEM, VIR_DOMAIN_GUEST_INFO_TIMEZONE, CH_GUEST_TIMEZONE, ch_guest_info_read_timezone},
     {ASK_SYSTEM,
      VIR_DOMAIN_GUEST_INFO_INTERFACES,
      CH_GUEST_INTERFACES,
      ch_guest_info_read_interfaces},
     {ASK_SYSTEM, VIR_DOMAIN_GUEST_INFO_OS, CH_GUEST_OS, ch_guest_info_read_os},
-    {ASK_SYSTEM, VIR_DOMAIN_GUEST_INFO_HOSTNAME, CH_GUEST_HOSTNAME, ch_guest_info_read_hostname},
-    {ASK_SYSTEM, VIR_DOMAIN_GUEST_INFO_TIMEZONE, CH_GUEST_TIMEZONE, ch_guest_info_read_timezone},
     {ASK_USERS, VIR_DOMAIN_GUEST_INFO_USERS, CH_GUEST_USERS, ch_guest_info_read_users},
 };
 
