@@ -163,6 +163,11 @@ class ApiServer(Process):
         self.request("PATCH", KUBEVIRT, {"spec": {"configuration": {"handlerConfiguration": {"restClient": {"rateLimiter": limit}}}}},
                      "application/merge-patch+json")
 
+    def say_more(self, verbosity):
+        """Of the agent's log; its flag holds only until it has read the cluster's configuration."""
+        log = {"developerConfiguration": {"logVerbosity": {"virtHandler": verbosity}}}
+        self.request("PATCH", KUBEVIRT, {"spec": {"configuration": log}}, "application/merge-patch+json")
+
     def create_cluster(self):
         for path, document in inputs.CLUSTER:
             try:

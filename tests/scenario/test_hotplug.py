@@ -196,6 +196,7 @@ def test_start_waits_for_its_volumes(stage):
     """spec:05-16.4#103 spec:05-16.4#114 spec:02-14.6#1 spec:01#32"""
     volume = make_volume(stage, "vol", "late")
     vmi = vm_with(status_of("vol"))
+    stage.api.say_more(3)  # each pass
     handler, launcher = start(stage, vmi)
     harness.wait_for(lambda: handler.text().count("VMI is in phase: Scheduled") >= 3, "some tries")
     assert launcher.count("SyncVirtualMachine") == 0 and not record_of(vmi).exists()

@@ -9,6 +9,7 @@
 #include "handler/reconcile/pass.h"
 #include "handler/reconcile/retry-manager.h"
 #include "handler/reconcile/sriov-plug.h"
+#include "handler/reconcile/last-lines.h"
 #include "handler/reconcile/stages.h"
 #include "lib/base/errors.h"
 #include "lib/base/log.h"
@@ -36,6 +37,7 @@ struct ChController {
     ChSriovPlugs *sriov_plugs;
     GHashTable *stopping; /* VMI UID (owned) -> monotonic time, owned */
     ChStages *stages;
+    ChLastLines *last_lines;
 };
 
 static const char *const hook_texts[] = {
@@ -194,6 +196,19 @@ log_stage(ChController *controller, const char *key, const char *uid, ChStage st
     }
 }
 
+bool
+ch_controller_is_news(ChController *controller, const ChPass *pass, const char *line)
+{
+    bool is_news = true;
+
+    if (pass->facts.existence != CH_EXISTENCE_EXISTS)
+        return is_news; /* such a pass is rare, and nothing may be kept by its UID */
+    pthread_mutex_lock(&controller->lock);
+    is_news = ch_last_lines_is_news(controller->last_lines, pass->vmi.uid, line);
+    pthread_mutex_unlock(&controller->lock);
+    return is_news;
+}
+
 void
 ch_controller_stage(ChController *controller, const ChPass *pass, ChStage stage)
 {
@@ -317,6 +332,7 @@ forget_vmi(ChController *controller, const char *uid)
     ch_guest_panics_forget(controller->env.panics, uid);
     pthread_mutex_lock(&controller->lock);
     ch_stages_forget(controller->stages, uid);
+    ch_last_lines_forget(controller->last_lines, uid);
     ch_sriov_plugs_forget(controller->sriov_plugs, uid);
     g_hash_table_remove(controller->stopping, uid);
     pthread_mutex_unlock(&controller->lock);
@@ -538,6 +554,7 @@ ch_controller_new(const ChReconcileEnv *env)
     controller->sriov_plugs = ch_sriov_plugs_new();
     controller->stopping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     controller->stages = ch_stages_new();
+    controller->last_lines = ch_last_lines_new();
     return controller;
 }
 
@@ -560,6 +577,7 @@ ch_controller_free(ChController *controller)
     ch_sriov_plugs_free(controller->sriov_plugs);
     g_hash_table_unref(controller->stopping);
     ch_stages_free(controller->stages);
+    ch_last_lines_free(controller->last_lines);
     ch_final_phases_free(controller->final_phases);
     pthread_mutex_destroy(&controller->lock);
     g_free(controller);

@@ -323,6 +323,7 @@ update_status(ChPass *pass, const ChActResult *act, GError **error)
 
 /* --- the pass */
 
+/* The line that says how the VM is comes at every change, and every time only when much is asked for. */
 static void
 log_sync(const ChPass *pass)
 {
@@ -330,7 +331,10 @@ log_sync(const ChPass *pass)
     g_autofree char *line = ch_decide_log_line(
         pass->facts.existence == CH_EXISTENCE_EXISTS ? &pass->vmi : NULL, pass->domain);
 
-    ch_log_info(&context, "%s", line);
+    if (ch_controller_is_news(pass->controller, pass, line))
+        ch_log_info(&context, "%s", line);
+    else
+        ch_log_verbose(3, &context, "%s", line);
     if (pass->facts.existence == CH_EXISTENCE_GONE && pass->domain != NULL &&
         pass->domain->uid[0] != '\0')
         ch_log_info(&context, "Using cached UID for vmi found in domain cache");

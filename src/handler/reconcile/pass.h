@@ -129,3 +129,5 @@ int64_t ch_controller_stopping_for(ChController *controller, const char *uid, bo
 /* Drops the domain of @key from the store, unless it is another VM's by now. */
 void ch_controller_forget_domain(ChController *controller, const char *key, const char *uid);
 void ch_controller_stage(ChController *controller, const ChPass *pass, ChStage stage);
+/* Whether the pass's VMI had another line in the log before this one, see last-lines.h. */
+bool ch_controller_is_news(ChController *controller, const ChPass *pass, const char *line);
