@@ -121,3 +121,27 @@ def test_five_thousand_elsewhere(stage):
     assert after[1:] <= (before[1] + 2, before[2] + 2)
     assert "vm10" not in handler.text()
     assert all("vm10" not in json.dumps(write) for write in stage.api.writes())
+
+
+def peak(pid):
+    """KiB resident at most."""
+    return int(next(line.split()[1] for line in harness.status(pid).splitlines() if line.startswith("VmHWM:")))
+
+
+def test_cold_start_among_many_volumes(stage):
+    """field:FR-A08: 200 VMs with 20 volumes each are there when the agent starts: it needs little more for the list than afterwards."""
+    names = [f"disk{number}" for number in range(20)]
+    for index in range(1, 201):
+        vmi = harness.numbered(index, phase="Running",
+                               volumeStatus=[{"name": name, "target": f"vd{name}", "size": 1 << 30, "persistentVolumeClaimInfo": {
+                                   "claimName": name, "accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"},
+                                   "requests": {"storage": "1Gi"}, "volumeMode": "Filesystem"}} for name in names])
+        vmi["spec"]["domain"]["devices"]["disks"] = [{"name": name, "disk": {"bus": "virtio"}} for name in names]
+        vmi["spec"]["volumes"] = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+        vmi["metadata"]["annotations"] = {"note": "x" * 4096}
+        stage.create(vmi)
+    handler = stage.start_handler()
+    harness.wait_for(lambda: set(phases(stage).values()) == {"Failed"}, "the VMs to be seen: they have no launcher", PATIENCE)
+    assert peak(handler.popen.pid) < 48 << 10 or SANITIZED
+    for hands in harness.children(handler.popen.pid):
+        assert peak(hands) < 12 << 10 or SANITIZED

@@ -213,6 +213,24 @@ def test_istio(stage):
     assert rules["KUBEVIRT_POSTINBOUND"] == [ports, "ip saddr { 127.0.0.1, 127.0.0.6 } counter snat to 10.0.2.1"]
 
 
+def test_node_without_ipv6(stage):
+    """field:FR-H01: neither a file nor a rule of IPv6 is missed."""
+    stage.start_handler()
+    vmi = document("masquerade", migrationTransport="Unix")
+    launcher = stage.start_launcher(vmi)
+    launcher.in_network("mount", "-t", "tmpfs", "none", "/proc/sys/net/ipv6")
+    try:
+        launcher.give_network(**NET)
+        stage.create(vmi)
+        stage.api.wait_phase("Running", vmi["metadata"]["name"])
+        assert rules_of(launcher) == MASQUERADED
+        assert [table["table"]["family"] for table in json.loads(launcher.in_network("nft", "-j", "list", "tables"))["nftables"]
+                if "table" in table] == ["ip"]
+        assert os.listdir("/proc/sys/net/ipv6") != []
+    finally:
+        launcher.in_network("umount", "/proc/sys/net/ipv6")
+
+
 def test_mtu_beyond_what_a_tap_takes(stage):
     """field:FR-H03"""
     stage.start_handler()

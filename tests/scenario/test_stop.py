@@ -151,3 +151,20 @@ def test_scheduled_vmi_without_pod_can_be_deleted(stage):
     stage.api.delete_vmi()
     harness.wait_for(lambda: "Performing final local cleanup" in stage.handler.text(), "the agent to do its part")
     assert stage.api.event_messages("SyncFailed") == []
+
+
+def test_pipe_that_nobody_used_goes_with_its_vm(stage):
+    """field:FR-A03"""
+    handler = stage.start_handler()
+    level = harness.Level(handler)
+    vmi = harness.vmi_document()
+    launcher = stage.start_launcher(vmi, exit_ms=60000)
+    launcher.tell("fail SyncVirtualMachine not today")
+    stage.create(vmi)
+    harness.wait_for(lambda: launcher.count("SyncVirtualMachine") >= 2, "the agent to try")
+    assert launcher.pipe.exists()
+    assert "Accepted new notify pipe connection" not in handler.text()
+    stage.api.delete_vmi()
+    harness.wait_for(lambda: not launcher.pipe.exists(), "the pipe to go")
+    assert launcher.popen.poll() is None
+    level.check()

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "handler/reconcile/final-phases.h"
+#include "handler/reconcile/last-lines.h"
 #include "handler/reconcile/pass.h"
 #include "handler/reconcile/retry-manager.h"
 #include "handler/reconcile/sriov-plug.h"
-#include "handler/reconcile/last-lines.h"
 #include "handler/reconcile/stages.h"
 #include "lib/base/errors.h"
 #include "lib/base/log.h"

@@ -323,7 +323,7 @@ update_status(ChPass *pass, const ChActResult *act, GError **error)
 
 /* --- the pass */
 
-/* The line that says how the VM is comes at every change, and every time only when much is asked for. */
+/* How the VM is is said at each change, and at each pass only to who asks for more. FR-A10 */
 static void
 log_sync(const ChPass *pass)
 {
