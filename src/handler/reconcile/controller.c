@@ -548,7 +548,8 @@ ch_controller_new(const ChReconcileEnv *env)
     controller->delay_timer = ch_timer_new(env->loop, on_delay, controller);
     controller->sweep_timer = ch_timer_new(env->loop, sweep, controller);
     pthread_mutex_init(&controller->lock, NULL);
-    controller->expectations = ch_expectations_new();
+    controller->expectations = ch_expectations_new(
+        env->echo_timeout_us != 0 ? env->echo_timeout_us : CH_EXPECTATION_TIMEOUT_US);
     controller->io_retries =
         ch_retry_manager_new(IO_RETRY_INITIAL_US, IO_RETRY_MAX_US, IO_RETRY_WINDOW_US);
     controller->sriov_plugs = ch_sriov_plugs_new();

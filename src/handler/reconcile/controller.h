@@ -65,6 +65,7 @@ typedef struct {
     ChDownwardMetrics *metrics;         /* (nullable): guests are told none */
     ChCounter *syncs;                   /* of ch_controller_sync_counter_new() */
     const ChCapabilities *capabilities; /* (nullable) */
+    int64_t echo_timeout_us;            /* of a write's echo; 0: CH_EXPECTATION_TIMEOUT_US */
     const char *node_name;
     const char *architecture;    /* Go's spelling: "amd64" */
     const char *cpu_model;       /* what `host-model` means here; "": unknown */

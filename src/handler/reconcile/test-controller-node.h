@@ -51,6 +51,7 @@ typedef struct {
     bool is_marked;      /* the launcher counts as dead */
     bool has_clean_up;   /* the domain was dropped */
     bool has_selinux;
+    int64_t echo_timeout_us; /* 0: the usual one */
 
     int put_status;                /* 0: stored */
     const char *failing_hook;      /* (nullable) */
@@ -356,6 +357,7 @@ node_begin_controller(Node *node)
         .records = node->records,
         .panics = node->panics,
         .syncs = node->syncs,
+        .echo_timeout_us = node->echo_timeout_us,
         .node_name = "node01",
         .architecture = "amd64",
         .cpu_model = "kvm64",

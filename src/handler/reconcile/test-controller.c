@@ -315,6 +315,24 @@ test_expectation(Node *node, gconstpointer data)
     node_assert_trace(node, " Info Sync");
 }
 
+/* 01 §7: a key that was left alone comes back by itself when its echo is lost. */
+static void
+test_lost_echo(Node *node, gconstpointer data)
+{
+    node_end_controller(node);
+    node->echo_timeout_us = CH_SECOND_US;
+    node_begin_controller(node);
+    node_set_vmi(node, VMI(HERE, "'phase':'Scheduled'"));
+    node_set_domain(node, DOMAIN("Running", "Unknown", ""));
+    node_pass(node);
+    node_assert_trace(node, " PUT:Running hook:PostVMStart");
+    g_clear_pointer(&node->last_put, g_free);
+    ch_controller_enqueue(node->controller, NODE_KEY);
+    ch_controller_start(node->controller);
+    test_wait_until(node->loop, node->last_put != NULL);
+    node_finish(node);
+}
+
 /* spec:01#91 spec:02-14.13#1: the conflict is no failure of the sync */
 static void
 test_conflict(Node *node, gconstpointer data)
@@ -583,6 +601,7 @@ main(int argc, char **argv)
     ADD("hooks/post-stop", NULL, test_post_stop_hook_fails);
     ADD("steady", NULL, test_steady);
     ADD("104-expectation", NULL, test_expectation);
+    ADD("lost-echo", NULL, test_lost_echo);
     ADD("91-conflict", NULL, test_conflict);
     ADD("final-phase-survives", NULL, test_final_phase_survives);
     ADD("final-phase-of-nobody", NULL, test_final_phase_of_nobody);

@@ -8,14 +8,16 @@ typedef struct {
 } Expectation;
 
 struct ChExpectations {
+    int64_t timeout_us;
     GHashTable *by_key; /* char * -> Expectation *, both owned */
 };
 
 ChExpectations *
-ch_expectations_new(void)
+ch_expectations_new(int64_t timeout_us)
 {
     ChExpectations *expectations = g_new0(ChExpectations, 1);
 
+    expectations->timeout_us = timeout_us;
     expectations->by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return expectations;
 }
@@ -58,7 +60,7 @@ ch_expectations_are_satisfied(const ChExpectations *expectations, const char *ke
 {
     const Expectation *entry = lookup_armed(expectations, key);
 
-    return entry == NULL || now_us - entry->since_us >= CH_EXPECTATION_TIMEOUT_US;
+    return entry == NULL || now_us - entry->since_us >= expectations->timeout_us;
 }
 
 int64_t
@@ -66,5 +68,5 @@ ch_expectations_expiry_us(const ChExpectations *expectations, const char *key)
 {
     const Expectation *entry = lookup_armed(expectations, key);
 
-    return entry != NULL ? entry->since_us + CH_EXPECTATION_TIMEOUT_US : -1;
+    return entry != NULL ? entry->since_us + expectations->timeout_us : -1;
 }

@@ -3,8 +3,8 @@
 /*
  * expectations: "my write is on its way; wait for its echo before the next run". Spec 01 §7.
  *
- * Pure; the owner serializes the calls. Satisfied: no entry, nothing expected, or five
- * minutes old.
+ * Pure; the owner serializes the calls. Satisfied: no entry, nothing expected, or older
+ * than the time-out.
  */
 
 #pragma once
@@ -17,7 +17,7 @@
 
 typedef struct ChExpectations ChExpectations;
 
-ChExpectations *ch_expectations_new(void);
+ChExpectations *ch_expectations_new(int64_t timeout_us);
 void ch_expectations_free(ChExpectations *expectations);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ChExpectations, ch_expectations_free)
 void ch_expectations_set(ChExpectations *expectations, const char *key, int adds, int64_t now_us);

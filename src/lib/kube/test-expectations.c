@@ -7,7 +7,7 @@
 static void
 test_armed_until_the_echo(void)
 {
-    g_autoptr(ChExpectations) expectations = ch_expectations_new();
+    g_autoptr(ChExpectations) expectations = ch_expectations_new(CH_EXPECTATION_TIMEOUT_US);
 
     g_assert_true(ch_expectations_are_satisfied(expectations, "ns/a", 0));
     ch_expectations_set(expectations, "ns/a", 1, 0);
@@ -21,7 +21,7 @@ test_armed_until_the_echo(void)
 static void
 test_times_out_after_five_minutes(void)
 {
-    g_autoptr(ChExpectations) expectations = ch_expectations_new();
+    g_autoptr(ChExpectations) expectations = ch_expectations_new(CH_EXPECTATION_TIMEOUT_US);
     const int64_t expiry_us = 7 + 300 * CH_SECOND_US;
 
     ch_expectations_set(expectations, "k", 1, 7);
@@ -33,7 +33,7 @@ test_times_out_after_five_minutes(void)
 static void
 test_nothing_expected_never_expires(void)
 {
-    g_autoptr(ChExpectations) expectations = ch_expectations_new();
+    g_autoptr(ChExpectations) expectations = ch_expectations_new(CH_EXPECTATION_TIMEOUT_US);
 
     g_assert_cmpint(ch_expectations_expiry_us(expectations, "k"), ==, -1);
     ch_expectations_set(expectations, "k", 0, 0);
@@ -43,7 +43,7 @@ test_nothing_expected_never_expires(void)
 static void
 test_delete_forgets(void)
 {
-    g_autoptr(ChExpectations) expectations = ch_expectations_new();
+    g_autoptr(ChExpectations) expectations = ch_expectations_new(CH_EXPECTATION_TIMEOUT_US);
 
     ch_expectations_set(expectations, "k", 1, 0);
     ch_expectations_delete(expectations, "k");
