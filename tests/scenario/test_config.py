@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The KubeVirt object while the agent runs: what of it counts, and that verbosity and rate limit follow it. Spec 08 §6."""
+import json
 import pathlib
 import time
 
@@ -216,3 +217,13 @@ def test_gate_of_plugins_without_their_kind(stage):
     assert not stage.handler.is_up()
     cluster.patch({"developerConfiguration": {"featureGates": []}})
     harness.wait_for(stage.handler.is_up, "the agent to start")
+
+
+def test_name_of_the_node_is_the_flags(stage):
+    """field:FR-Q13: whatever the machine is called."""
+    stage.start_handler(prefix=("unshare", "--uts", "sh", "-c", 'hostname N-1.example && exec "$@"', "sh"))
+    stage.run_vm()
+    writes = stage.api.writes()
+    assert any(write["path"] == "/api/v1/nodes/node01" for write in writes)
+    assert all("N-1" not in json.dumps(write) for write in writes)
+    assert "N-1" not in stage.handler.text()

@@ -171,7 +171,7 @@ def test_devices_become_the_guests(stage):
 
 @pytest.mark.parametrize("lacking,kind", [("vhost-net", "vhost-net"), ("net/tun", "tun")])
 def test_guest_without_its_network_device_fails(stage, lacking, kind):
-    """spec:05-16.7#148 spec:05-16.7#151"""
+    """spec:05-16.7#148 spec:05-16.7#151 spec:04-23.9#13"""
     forbid_emulation(stage)
     stage.start_handler()
     vmi = document()

@@ -207,7 +207,7 @@ def test_start_waits_for_its_volumes(stage):
 
 
 def test_running_vm_is_synced_while_a_volume_waits(stage):
-    """spec:05-16.4#113 spec:01#20"""
+    """spec:05-16.4#113 spec:01#20 spec:02-14.1#18"""
     vmi = vm_with()
     _, launcher = run(stage, vmi)
     before = launcher.count("SyncVirtualMachine")
@@ -220,7 +220,7 @@ def test_running_vm_is_synced_while_a_volume_waits(stage):
 
 
 def test_missing_image_is_told_once_and_the_others_go_on(stage):
-    """spec:05-16.4#102 spec:05-16.4#113 spec:01#21 field:FR-G15 field:FR-G16"""
+    """spec:05-16.4#102 spec:05-16.4#113 spec:01#21 spec:02-14.1#19 field:FR-G15 field:FR-G16"""
     empty = make_volume(stage, "empty")
     AttachmentPod(stage, 1, {"empty": empty})
     AttachmentPod(stage, 2, {"full": make_volume(stage, "full", "x")})

@@ -140,7 +140,7 @@ def check_dhcp(launcher):
 
 
 def test_masquerade(stage):
-    """spec:04-23.5#4"""
+    """spec:04-23.5#4 field:FR-H18"""
     stage.start_handler()
     vmi = document("masquerade", migrationTransport="Unix")
     launcher = run(stage, vmi, NET)

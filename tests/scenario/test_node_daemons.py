@@ -75,7 +75,7 @@ def configure(stage, configuration):
 
 
 def test_multipath_socket_comes_and_goes(node):
-    """spec:05-16.8#156"""
+    """spec:05-16.8#156 field:FR-M10"""
     node.start_handler()
     harness.wait_for(is_empty, "the socket's place to be made")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (DIRECTORY.parent, DIRECTORY, TARGET)] == [0o755, 0o755, 0o644]
@@ -118,7 +118,7 @@ def test_other_files_change_nothing(node):
 
 
 def test_agent_that_died_is_followed(node):
-    """What it left mounted is neither doubled nor kept when it is another daemon's."""
+    """field:FR-M09: What it left mounted is neither doubled nor kept when it is another daemon's."""
     handler = node.start_handler()
     with listen(SOURCE):
         harness.wait_for(is_mounted, "the socket to be mounted")

@@ -80,7 +80,7 @@ def test_nothing_is_executed_for_an_equal_label(stage, labels):
 
 
 def test_nothing_is_executed_without_selinux(stage, labels):
-    """spec:05-16.8#153 spec:04-23.8#7: there is nobody who could"""
+    """spec:05-16.8#153 spec:04-23.8#7 field:FR-Q05: there is nobody who could"""
     (labels.path / "enforce").unlink()
     handler = stage.start_handler(program=labels.program)
     assert labellers_of(handler) == []

@@ -96,6 +96,33 @@ test_repeated(void)
     g_assert_cmpstr(flags->migration_cn_types->pdata[1], ==, "c");
 }
 
+/* field:FR-Q14 */
+static void
+test_order_says_nothing(void)
+{
+    static const char *const orders[][5] = {
+        {"--port=1", "-v", "3", "--master", "m"},
+        {"--master=m", "--v=3", "--port", "1"},
+        {"-v=3", "--port=1", "--master=m", "--port=1"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(orders); i++) {
+        const char *const argv[] = {"virt-handler",
+                                    orders[i][0],
+                                    orders[i][1],
+                                    orders[i][2],
+                                    orders[i][3],
+                                    orders[i][4],
+                                    NULL};
+        g_autoptr(ChFlags) flags = NULL;
+
+        g_assert_cmpint(ch_flags_parse(argv, &flags, NULL), ==, CH_FLAGS_OK);
+        g_assert_cmpint(flags->port, ==, 1);
+        g_assert_cmpint(flags->verbosity, ==, 3);
+        g_assert_cmpstr(flags->master, ==, "m");
+    }
+}
+
 static void
 test_not_built_is_named_once(void)
 {
@@ -184,6 +211,7 @@ main(int argc, char **argv)
     g_test_add_func("/flags/forms", test_forms);
     g_test_add_func("/flags/verbosity-forms", test_verbosity_forms);
     g_test_add_func("/flags/repeated", test_repeated);
+    g_test_add_func("/flags/order-says-nothing", test_order_says_nothing);
     g_test_add_func("/flags/not-built-is-named-once", test_not_built_is_named_once);
     for (gsize i = 0; i < G_N_ELEMENTS(bad_cases); i++) {
         g_autofree char *path = g_strconcat("/flags/bad/", bad_cases[i].path, NULL);

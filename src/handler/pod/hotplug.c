@@ -486,6 +486,13 @@ ch_hotplug_mount(ChHotplugPass *pass)
 
 /* --- looking --- */
 
+static void
+log_look(const ChHotplugPass *pass, const GError *error)
+{
+    ch_log_error(
+        pass->log, NULL, "error occurred while checking if volume is mounted: %s", error->message);
+}
+
 /* Returns: false when it cannot be said. */
 static bool
 look_at(const ChHotplugPass *pass, const ChHotplugVolume *volume, bool *out_is_mounted)
@@ -503,7 +510,7 @@ look_at(const ChHotplugPass *pass, const ChHotplugVolume *volume, bool *out_is_m
         *out_is_mounted = volume->kind == CH_HOTPLUG_BLOCK ? S_ISBLK(reply.target.mode)
                                                            : reply.target.is_mounted != 0;
     else if (!g_error_matches(error, CH_ERRNO, ENOENT))
-        ch_log_error(pass->log, error, "error occurred while checking if volume is mounted");
+        log_look(pass, error);
     return is_known || !ch_hands_is_passing(error);
 }
 
@@ -520,8 +527,10 @@ ch_hotplug_look(ChHotplugPass *pass)
 
         if (!ch_hotplug_wants_look(volume))
             continue;
-        if (!ch_hotplug_find_pod(pass, &error))
+        if (!ch_hotplug_find_pod(pass, &error)) {
+            log_look(pass, error);
             return NULL;
+        }
         if (pass->pod_uid != NULL && !look_at(pass, volume, &is_mounted))
             return NULL;
         if (is_mounted)

@@ -15,6 +15,7 @@ ip(const char *text)
 }
 
 static const ChNetworkPort web[] = {{IPPROTO_TCP, 80}, {IPPROTO_UDP, 53}};
+static const ChNetworkPort migration[] = {{IPPROTO_TCP, 49152}};
 static const ChNetworkPort ssh[] = {{IPPROTO_UDP, 22}, {IPPROTO_TCP, 8080}};
 static const ChNetworkPort proxy[] = {{IPPROTO_TCP, 15000}};
 
@@ -76,6 +77,19 @@ static const struct Case {
            "KUBEVIRT_PREINBOUND: udp dport 53 counter dnat to 10.0.2.2\n"
            "KUBEVIRT_POSTINBOUND: udp dport 53 ip saddr 127.0.0.1 counter snat to 10.0.2.1\n"
            "output: ip daddr 127.0.0.1 udp dport 53 counter dnat to 10.0.2.2\n"},
+    /* field:FR-H16: only the loopback address is the migration's; the guest has the port otherwise
+     */
+    {"/network-nat/migration-port-of-the-guest",
+     AF_INET,
+     false,
+     true,
+     migration,
+     1,
+     FRAME "output: tcp dport { 49152, 49153 } ip saddr 127.0.0.1 counter return\n"
+           "KUBEVIRT_POSTINBOUND: tcp dport { 49152, 49153 } ip saddr 127.0.0.1 counter return\n"
+           "KUBEVIRT_PREINBOUND: tcp dport 49152 counter dnat to 10.0.2.2\n"
+           "KUBEVIRT_POSTINBOUND: tcp dport 49152 ip saddr 127.0.0.1 counter snat to 10.0.2.1\n"
+           "output: ip daddr 127.0.0.1 tcp dport 49152 counter dnat to 10.0.2.2\n"},
     /* spec:04-23.3#7 */
     {"/network-nat/istio",
      AF_INET,
