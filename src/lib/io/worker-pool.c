@@ -29,21 +29,26 @@ typedef struct {
     GDestroyNotify drop;
 } Job;
 
-typedef struct {
+typedef struct Worker Worker;
+
+struct Worker {
     ChWorkerPool *pool;
     bool is_reserve;
     pthread_t thread;
-    void *stack; /* its lowest page is the guard */
-} Worker;
+    void *stack;         /* its lowest page is the guard */
+    pthread_cond_t wake; /* it is called, or the pool stops; CLOCK_MONOTONIC */
+    bool is_resting;     /* in the pool's stack, until it is called; guarded by the pool's lock */
+    Worker *below;       /* in that stack */
+};
 
 struct ChWorkerPool {
     pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t wake;  /* a job came, or the pool stops; CLOCK_MONOTONIC */
     pthread_cond_t gone;  /* a thread ended */
     pthread_cond_t end;   /* the pool stops; CLOCK_MONOTONIC */
     GQueue jobs;          /* Job, owned */
     guint min, max;
     guint n_threads, n_idle;
+    Worker *resting; /* who was busy last is called first: the others may end meanwhile */
     Worker
         *ended; /* owned (nullable): its thread has ended, or is about to without taking the lock */
     gboolean has_reserve; /* one of n_idle is new, and waits whether it is needed */
@@ -58,22 +63,65 @@ job_drop(Job *job)
     g_free(job);
 }
 
-/* Called with the lock held. Returns: the next job, or NULL when this thread shall end */
-static Job *
-wait_for_job(ChWorkerPool *pool)
+static void
+leave_stack(Worker *worker)
 {
+    Worker **place = &worker->pool->resting;
+
+    while (*place != worker)
+        place = &(*place)->below;
+    *place = worker->below;
+    worker->is_resting = false;
+}
+
+/* The one to be woken, if any. */
+static Worker *
+call_worker(ChWorkerPool *pool)
+{
+    Worker *worker = pool->resting;
+
+    if (worker != NULL)
+        leave_stack(worker);
+    return worker;
+}
+
+/* Called with the lock held. Returns: false when nobody called for so long that it may end. One
+ * that was called does not end before it has rested again: who called it may still be about to wake
+ * it. */
+static bool
+rest(Worker *worker)
+{
+    ChWorkerPool *pool = worker->pool;
     struct timespec deadline;
     int result = 0;
 
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += IDLE_SECONDS;
-    pool->n_idle++;
-    while (g_queue_is_empty(&pool->jobs) && !pool->is_stopping && result != ETIMEDOUT) {
+    worker->is_resting = true;
+    worker->below = pool->resting;
+    pool->resting = worker;
+    while (worker->is_resting && !pool->is_stopping && result != ETIMEDOUT) {
         if (pool->n_threads <= pool->min)
-            pthread_cond_wait(&pool->wake, &pool->lock);
+            pthread_cond_wait(&worker->wake, &pool->lock);
         else
-            result = pthread_cond_timedwait(&pool->wake, &pool->lock, &deadline);
+            result = pthread_cond_timedwait(&worker->wake, &pool->lock, &deadline);
     }
+    if (!worker->is_resting)
+        return true;
+    leave_stack(worker);
+    return false;
+}
+
+/* Called with the lock held. Returns: the next job, or NULL when this thread shall end */
+static Job *
+wait_for_job(Worker *worker)
+{
+    ChWorkerPool *pool = worker->pool;
+    bool may_end = false;
+
+    pool->n_idle++;
+    while (g_queue_is_empty(&pool->jobs) && !pool->is_stopping && !may_end)
+        may_end = !rest(worker);
     pool->n_idle--;
     return pool->is_stopping ? NULL : g_queue_pop_head(&pool->jobs);
 }
@@ -82,6 +130,7 @@ static void
 worker_free(Worker *worker)
 {
     (void)munmap(worker->stack, STACK_BYTES); /* fails for no mapping of ours */
+    pthread_cond_destroy(&worker->wake);
     g_free(worker);
 }
 
@@ -105,7 +154,7 @@ work(Worker *worker)
     bool was_burst;
     Job *job;
 
-    while ((job = wait_for_job(pool)) != NULL) {
+    while ((job = wait_for_job(worker)) != NULL) {
         pthread_mutex_unlock(&pool->lock);
         job->func(job->data);
         g_free(job);
@@ -155,6 +204,17 @@ thread_main(void *data)
     return NULL;
 }
 
+static void
+cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
 /* Returns: (nullable): with a stack, without a thread */
 static Worker *
 worker_new(ChWorkerPool *pool, bool is_reserve)
@@ -171,6 +231,7 @@ worker_new(ChWorkerPool *pool, bool is_reserve)
         return NULL;
     worker = g_new(Worker, 1);
     *worker = (Worker){.pool = pool, .is_reserve = is_reserve, .stack = stack};
+    cond_init(&worker->wake);
     return worker;
 }
 
@@ -225,16 +286,11 @@ ChWorkerPool *
 ch_worker_pool_new(guint min, guint max)
 {
     ChWorkerPool *pool = g_new0(ChWorkerPool, 1);
-    pthread_condattr_t monotonic;
 
     g_assert(min >= 1 && min <= max);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->wake, &monotonic);
-    pthread_cond_init(&pool->gone, &monotonic);
-    pthread_cond_init(&pool->end, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&pool->gone);
+    cond_init(&pool->end);
     g_queue_init(&pool->jobs);
     pool->min = min;
     pool->max = max;
@@ -250,7 +306,8 @@ ch_worker_pool_free(ChWorkerPool *pool)
         return;
     pthread_mutex_lock(&pool->lock);
     pool->is_stopping = TRUE;
-    pthread_cond_broadcast(&pool->wake);
+    for (Worker *worker = pool->resting; worker != NULL; worker = worker->below)
+        pthread_cond_signal(&worker->wake);
     pthread_cond_broadcast(&pool->end);
     while (pool->n_threads > 0)
         pthread_cond_wait(&pool->gone, &pool->lock);
@@ -258,7 +315,6 @@ ch_worker_pool_free(ChWorkerPool *pool)
     worker_join(pool->ended);
     while ((job = g_queue_pop_head(&pool->jobs)) != NULL)
         job_drop(job);
-    pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->gone);
     pthread_cond_destroy(&pool->end);
     pthread_mutex_destroy(&pool->lock);
@@ -282,14 +338,17 @@ void
 ch_worker_pool_run(ChWorkerPool *pool, ChWorkFunc func, gpointer data, GDestroyNotify drop)
 {
     Job *job = g_new(Job, 1);
+    Worker *called;
 
     *job = (Job){func, data, drop};
     pthread_mutex_lock(&pool->lock);
     g_queue_push_tail(&pool->jobs, job);
     if (g_queue_get_length(&pool->jobs) > pool->n_idle)
         add_thread(pool);
+    called = call_worker(pool);
     pthread_mutex_unlock(&pool->lock);
-    pthread_cond_signal(&pool->wake); /* a thread woken before would wait for the lock at once */
+    if (called != NULL)
+        pthread_cond_signal(&called->wake); /* woken before it would wait for the lock at once */
 }
 
 guint

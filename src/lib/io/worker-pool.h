@@ -5,7 +5,8 @@
  *
  * Theory of operation: a job that finds no idle thread gets a new one while there are few; beyond
  * that one is added each time that jobs have waited for a moment, until the maximum is reached. A
- * thread that was idle for a while ends, down to the minimum. The queue is guarded by a pthread
+ * thread that was idle for a while ends, down to the minimum; since the one that was busy last gets
+ * the next job, a few jobs now and then do not keep many threads. The queue is guarded by a pthread
  * mutex, which ThreadSanitizer sees. A thread is never reused for anything that changes namespaces,
  * credentials or root: only the hands do such things. Thread: any, but free: not a pool thread.
  */
