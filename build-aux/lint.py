@@ -53,6 +53,10 @@ UNFINISHED = re.compile(r'\b(?:TO' r'DO|FIX' r'ME|XX' r'X)\b(?!\(#\d+\))')
 TOPIC = re.compile(r'\A/\*[^\n]*\*/\n\n/\*(?:\n \*)? (\S+): \S')
 
 
+FLAGS = 'src/handler/config/flags.c'
+FLAG_ROW = re.compile(r'\{"([a-z-]+)",\s*FLAG_\w+,\s*FIELD\((\w+)\),[^\n]*?\b(true|false),\s*"[^"\n]*"\},')
+
+
 class Lint:
     def __init__(self, root):
         self.root = root
@@ -98,6 +102,7 @@ class Lint:
                 check_includes(self, path)
         for room in sorted(self.rooms):
             check_room(self, room)
+        check_flags(self)
         return self.found
 
 
@@ -212,6 +217,18 @@ def check_room(lint, room):
             lint.report(build, lint.files[build].find("'%s'" % used), 'direction', "%s cannot use '%s'" % (room, used))
     if not os.path.isfile(os.path.join(lint.root, folder, 'README.md')):
         lint.report(build, 0, 'readme', 'the room has no README.md')
+
+
+def check_flags(lint):
+    """A flag whose feature is there is read somewhere; one without is said to be without."""
+    texts = [text for path, text in lint.files.items() if path.startswith('src/handler/') and path != FLAGS
+             and not os.path.basename(path).startswith('test-')]
+    for match in FLAG_ROW.finditer(lint.files.get(FLAGS, '')):
+        name, field, is_built = match.groups()
+        is_read = any(re.search(r'flags->%s\b' % field, text) for text in texts)
+        if is_read != (is_built == 'true'):
+            lint.report(FLAGS, match.start(), 'flag', "--%s is %s, and %sread" % (
+                name, 'built' if is_built == 'true' else 'not built', '' if is_read else 'not '))
 
 
 def main():

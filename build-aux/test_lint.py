@@ -23,6 +23,8 @@ CLEAN = {
     'src/lib/io/main.c': C + 'struct S {\n    GError *error;\n};\n',
 }
 
+FLAGS = C + '    {"v", FLAG_INT, FIELD(v), "2", %s, "log"},\n    {"port", FLAG_INT, FIELD(port), CERTS "1", %s, "a port"},\n'
+
 # (what it is, files on top of CLEAN, the rules that are broken)
 CASES = [
     ('clean', {}, []),
@@ -37,6 +39,11 @@ CASES = [
     ('own header late', {'src/lib/io/b.c': C + '#include "lib/base/a.h"\n#include "lib/io/b.h"\n'}, ['own-header']),
     ('foreign internal', {'src/lib/io/c-internal.h': C + '/* c-internal: x */\n\n#pragma once\n',
                           'src/lib/io/main.c': C + '#include "lib/io/c-internal.h"\n'}, ['include']),
+    ('flag that nobody reads', {'src/handler/config/flags.c': FLAGS % ('true', 'false')}, ['flag']),
+    ('flag that is read', {'src/handler/config/flags.c': FLAGS % ('true', 'true'),
+                           'src/handler/main.c': C + 'int x = flags->port + flags->v;\n'}, []),
+    ('flag that is read although it is not built', {'src/handler/config/flags.c': FLAGS % ('true', 'false'),
+                                                    'src/handler/main.c': C + 'int x = flags->port + flags->v;\n'}, ['flag']),
     ('banned', {'src/lib/base/a.c': C + 'int f(void)\n{\n    return atoi("1") + obj->fork(1);\n}\n'}, ['banned-call']),
     ('banned in its place', {'src/lib/linux/c.c': C + 'int f(void)\n{\n    return fork();\n}\n'}, []),
     ('a lock of GLib in a test', {'src/lib/base/test-a.c': C + 'void f(void)\n{\n    g_mutex_lock(&m);\n}\n'},

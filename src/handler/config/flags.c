@@ -59,7 +59,7 @@ static const Flag flag_table[] = {
     {"max-devices",                  FLAG_INT,          FIELD(max_devices),                  "1000",                        false, "devices offered per device plugin"},
     {"max-metric-requests",          FLAG_INT,          FIELD(max_metric_requests),          "3",                           false, "metrics requests served at once"},
     {"domain-resync-period-seconds", FLAG_INT,          FIELD(domain_resync_period_seconds), "300",                         true,  "seconds between two looks at every domain"},
-    {"graceful-shutdown-seconds",    FLAG_INT,          FIELD(graceful_shutdown_seconds),    "300",                         true,  "seconds to wait for migrations when stopping"},
+    {"graceful-shutdown-seconds",    FLAG_INT,          FIELD(graceful_shutdown_seconds),    "300",                         false, "seconds to wait for migrations when stopping"},
     {"enable-node-labeller",         FLAG_BOOL,         FIELD(enable_node_labeller),         "true",                        false, "keep the node's CPU labels"},
     {"migration-cn-types",           FLAG_STRING_ARRAY, FIELD(migration_cn_types),           "virt-handler,migration",      false, "certificate names accepted for migrations; repeat the flag for more"},
 };
