@@ -12,6 +12,7 @@ import re
 import sys
 
 SOURCE_DIRS = ['src', 'proto', 'tests', 'build-aux', 'bench', 'examples', '.ci']
+README_DIRS = ['src', 'tests', 'docs', 'build-aux', 'bench', 'examples', 'proto']
 SPDX = 'SPDX-License-Identifier: Apache-2.0'
 SPDX_SUFFIXES = ('.c', '.h', '.py', '.sh', '.proto', 'meson.build')
 SPDX_LINES = 3  # a #! line may come first
@@ -103,6 +104,7 @@ class Lint:
         for room in sorted(self.rooms):
             check_room(self, room)
         check_flags(self)
+        check_readmes(self)
         return self.found
 
 
@@ -215,8 +217,15 @@ def check_room(lint, room):
         top, used_top = room.split('/')[0], used.split('/')[0]
         if used_top not in ('lib', top) or used not in lint.rooms:
             lint.report(build, lint.files[build].find("'%s'" % used), 'direction', "%s cannot use '%s'" % (room, used))
-    if not os.path.isfile(os.path.join(lint.root, folder, 'README.md')):
-        lint.report(build, 0, 'readme', 'the room has no README.md')
+
+
+def check_readmes(lint):
+    """A newcomer finds out by the folder what is in it."""
+    for top in README_DIRS:
+        for folder, subfolders, names in os.walk(os.path.join(lint.root, top)):
+            subfolders[:] = [s for s in subfolders if s not in ('__pycache__', 'corpus', 'data')]
+            if names and 'README.md' not in names:
+                lint.report(os.path.relpath(folder, lint.root), 0, 'readme', 'the folder has no README.md')
 
 
 def check_flags(lint):

@@ -11,13 +11,11 @@ import lint
 C = '/* SPDX-License-Identifier: Apache-2.0 */\n\n'
 CLEAN = {
     'src/lib/base/meson.build': "# SPDX-License-Identifier: Apache-2.0\nmodules = [\n  'a', # not 'b'\n]\nuses = []\n",
-    'src/lib/base/README.md': '# lib/base\n',
     'src/lib/base/a.h': C + '/*\n * a: what it is for.\n */\n\n#pragma once\n',
     'src/lib/base/a.c': C + '#include "lib/base/a.h"\n\nint x; /* fork() "TO" */\nconst char *s = "system(";\n',
     'src/lib/base/test-a.c': C + '#include "lib/base/a.h"\n\nvoid f(void)\n{\n    sleep(1);\n}\n',
     'src/lib/io/meson.build': "# SPDX-License-Identifier: Apache-2.0\nmodules = ['b']\nuses = ['lib/base']\n"
                               "programs = {'prog': ['main.c']}\n",
-    'src/lib/io/README.md': '# lib/io\n',
     'src/lib/io/b.h': C + '/* b: what it is for */\n\n#pragma once\n',
     'src/lib/io/b.c': C + '#include "lib/io/b.h"\n\n#include "lib/base/a.h"\n',
     'src/lib/io/main.c': C + 'struct S {\n    GError *error;\n};\n',
@@ -63,7 +61,6 @@ CASES = [
      ['direction']),
     ('impure', {'src/handler/reconcile/meson.build': "# SPDX-License-Identifier: Apache-2.0\nmodules = ['decide']\n"
                                                      "uses = ['lib/base', 'lib/io']\n",
-                'src/handler/reconcile/README.md': '#\n',
                 'src/handler/reconcile/decide.c': C + '#include "lib/io/b.h"\nint f(void)\n{\n'
                                                       '    return ch_time_now_us();\n}\n'}, ['pure', 'pure']),
 ]
@@ -73,7 +70,9 @@ class LintTest(unittest.TestCase):
     def test_rules(self):
         for name, changes, expect in CASES:
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
-                for path, text in {**CLEAN, **changes}.items():
+                files = {**CLEAN, **changes}
+                readmes = {os.path.dirname(path) + '/README.md': '#\n' for path in files}
+                for path, text in {**readmes, **files}.items():
                     if text is not None:
                         os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
                         with open(os.path.join(root, path), 'w', encoding='utf-8') as file:

@@ -23,14 +23,33 @@ drop_list(ChPluginWatch *watch)
     g_clear_pointer(&watch->list, g_bytes_unref);
 }
 
+static bool
+has_hooks(const ChObject *plugin)
+{
+    g_autoptr(ChJson) json = ch_json_parse(plugin->text, (gssize)plugin->length, NULL);
+
+    return ch_json_length(ch_json_at(json, "spec", "nodeHooks")) > 0;
+}
+
 static void
-on_change(gpointer data, ChObject *plugin)
+on_add(gpointer data, ChObject *plugin)
 {
     drop_list(data);
+    if (has_hooks(plugin))
+        ch_log_warning(
+            NULL, NULL, "ignoring the node hooks of plugin %s: they are not run yet", plugin->key);
 }
 
 static void
 on_update(gpointer data, ChObject *old_plugin, ChObject *plugin)
+{
+    drop_list(data);
+    if (has_hooks(plugin) && !has_hooks(old_plugin))
+        on_add(data, plugin);
+}
+
+static void
+on_delete(gpointer data, ChObject *plugin)
 {
     drop_list(data);
 }
@@ -43,7 +62,7 @@ on_synced(gpointer data)
     watch->on_synced(watch->data);
 }
 
-static const ChInformerHandlers handlers = {on_change, on_update, on_change, on_synced};
+static const ChInformerHandlers handlers = {on_add, on_update, on_delete, on_synced};
 
 ChPluginWatch *
 ch_plugin_watch_new(ChKubeClient *client,

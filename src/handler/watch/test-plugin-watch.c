@@ -9,6 +9,11 @@
     "v1alpha1\",\"kind\":\"Plugin\",\"metadata\":{\"name\":\"" name "\",\"uid\":\"" name           \
     "\",\"resourceVersion\":\"1\"}}"
 
+#define HOOKED(name)                                                                               \
+    "{\"apiVersion\":\"plugin.kubevirt.io/"                                                        \
+    "v1alpha1\",\"kind\":\"Plugin\",\"metadata\":{\"name\":\"" name "\",\"uid\":\"" name           \
+    "\",\"resourceVersion\":\"2\"},\"spec\":{\"nodeHooks\":[{\"socket\":\"/s\"}]}}"
+
 typedef struct {
     ChLoop *loop;
     TestServer server;
@@ -128,11 +133,37 @@ test_change(Fixture *f, gconstpointer data)
     test_wait_until(f->loop, !has(f, ""));
 }
 
+/* What is not done for a plugin is said, once. */
+static void
+test_node_hooks_are_named(void)
+{
+    if (g_test_subprocess()) {
+        Fixture f = {0};
+
+        set_up(&f, NULL);
+        f.items = HOOKED("a") "," PLUGIN("b");
+        set_gate(&f, true);
+        test_wait_until(f.loop, f.n_synced == 1 && f.stream != NULL);
+        test_stream_chunk(f.stream, "{\"type\":\"MODIFIED\",\"object\":" HOOKED("a") "}\n");
+        test_stream_chunk(f.stream, "{\"type\":\"MODIFIED\",\"object\":" HOOKED("b") "}\n");
+        test_stream_chunk(f.stream, "{\"type\":\"DELETED\",\"object\":" HOOKED("a") "}\n");
+        test_wait_until(f.loop, has(&f, "nodeHooks") && !has(&f, "\"a\""));
+        tear_down(&f, NULL);
+        return;
+    }
+    g_test_trap_subprocess(NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+    g_test_trap_assert_passed();
+    g_test_trap_assert_stderr("*node hooks of plugin a:*node hooks of plugin b:*");
+    g_test_trap_assert_stderr_unmatched(
+        "*node hooks of plugin*node hooks of plugin*node hooks of*");
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add("/plugin-watch/gate", Fixture, NULL, set_up, test_gate, tear_down);
     g_test_add("/plugin-watch/change", Fixture, NULL, set_up, test_change, tear_down);
+    g_test_add_func("/plugin-watch/node-hooks-are-named", test_node_hooks_are_named);
     return g_test_run();
 }
