@@ -277,3 +277,26 @@ def test_pod_spoils_the_target(stage, put):
     stage.api.wait_phase("Running")
     assert target.read_bytes() == b"one"
     assert pathlib.Path("/etc/passwd").read_bytes() == before
+
+
+@pytest.mark.skipif(harness.SANITIZED, reason="LeakSanitizer does not work under ptrace")
+def test_no_other_kubelet_directory_is_looked_into(stage):
+    """field:FR-Q01"""
+    root = stage.directory / "kubelet"
+    (root / "pods").mkdir(parents=True)
+    subprocess.run(["mount", "--bind", harness.PODS, root / "pods"], check=True)
+    trace = stage.directory / "trace"
+    stage.start_handler("--kubelet-root", root, "--kubelet-pods-dir", root / "pods",
+                        prefix=("strace", "-D", "-f", "-qq", "-s", "256", "-e", "trace=%file", "-o", trace))
+    vmi = vmi_with_disk()
+    launcher = stage.start_launcher(vmi)
+    Disk(stage, harness.pod_of(vmi), "disk_1.sock", {"disk/a.img": b"one"})
+    stage.create(vmi)
+    stage.api.wait_phase("Running")
+    try:
+        end_vm(stage, launcher, vmi)
+    finally:
+        subprocess.run(["umount", "-l", root / "pods"], check=True)
+    calls = trace.read_text()
+    assert str(root) in calls
+    assert [line for line in calls.splitlines() if "/var/lib/kubelet" in line] == []
