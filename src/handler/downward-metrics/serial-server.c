@@ -101,6 +101,7 @@ static void
 on_writable(int fd, short what, gpointer data)
 {
     ChSerialServer *server = data;
+    char reason[CH_ERRNO_TEXT_SIZE];
     ssize_t n;
 
     g_clear_pointer(&server->watch, ch_fd_watch_free);
@@ -117,8 +118,11 @@ on_writable(int fd, short what, gpointer data)
             return;
         }
         if (n < 0) {
-            ch_log_verbose(
-                3, NULL, "%s: failed to send the metrics: %s", server->key, g_strerror(errno));
+            ch_log_verbose(3,
+                           NULL,
+                           "%s: failed to send the metrics: %s",
+                           server->key,
+                           ch_errno_print(errno, reason));
             end(server);
             return;
         }

@@ -11,6 +11,7 @@
 
 #include "handler/hands/reply.h"
 #include "handler/hands/sandbox.h"
+#include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/linux/channel.h"
 #include "lib/linux/clock.h"
@@ -71,6 +72,7 @@ static void
 run(const ChTapLabelPlaces *places, int channel_fd)
 {
     const unsigned kept = (unsigned)channel_fd;
+    char reason[CH_ERRNO_TEXT_SIZE];
     int result;
 
     /* The parent may be gone before this takes effect; the channel is closed then. */
@@ -81,8 +83,9 @@ run(const ChTapLabelPlaces *places, int channel_fd)
         _exit(EXIT_FAILURE);
     result = ch_sandbox_enter_labeller();
     if (result < 0) {
-        (void)dprintf(
-            STDERR_FILENO, "virt-handler-hands: labels for taps: %s\n", strerrordesc_np(-result));
+        (void)dprintf(STDERR_FILENO,
+                      "virt-handler-hands: labels for taps: %s\n",
+                      ch_errno_print(-result, reason));
         _exit(EXIT_FAILURE);
     }
     if (ch_channel_send(channel_fd, "", 1, -1) == 0) /* it is ready */

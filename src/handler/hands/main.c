@@ -32,6 +32,7 @@
 #include "handler/hands/server.h"
 #include "handler/hands/tap.h"
 #include "handler/hands/target.h"
+#include "lib/base/errors.h"
 #include "lib/linux/selinux.h"
 
 /* Where everybody looks for them, whatever the agent's flags. */
@@ -41,7 +42,10 @@
 static int
 fail(int errnum, const char *what)
 {
-    (void)dprintf(STDERR_FILENO, "virt-handler-hands: %s: %s\n", what, strerrordesc_np(errnum));
+    char reason[CH_ERRNO_TEXT_SIZE];
+
+    (void)dprintf(
+        STDERR_FILENO, "virt-handler-hands: %s: %s\n", what, ch_errno_print(errnum, reason));
     return 1;
 }
 

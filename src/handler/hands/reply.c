@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/errors.h"
 #include "lib/linux/channel.h"
 
 void
@@ -21,8 +22,7 @@ bool
 ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...)
 {
     const int positive = abs(errnum);
-    const char *description = strerrordesc_np(positive);
-    char first[2] = {0};
+    char description[CH_ERRNO_TEXT_SIZE];
     va_list args;
     size_t n;
 
@@ -31,13 +31,9 @@ ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...)
     (void)vsnprintf(reply->text, sizeof(reply->text), format, args);
     va_end(args);
 
-    /* Messages are lower-case, and so is the text of an errno in the events that people know. */
-    if (description == NULL)
-        description = "unknown error";
-    if (description[0] >= 'A' && description[0] <= 'Z')
-        first[0] = (char)(*description++ - 'A' + 'a');
     n = strlen(reply->text);
-    (void)snprintf(reply->text + n, sizeof(reply->text) - n, ": %s%s", first, description);
+    (void)snprintf(
+        reply->text + n, sizeof(reply->text) - n, ": %s", ch_errno_print(positive, description));
     return false;
 }
 

@@ -269,13 +269,11 @@ reconnect(ChLauncherClients *clients, const char *uid, const Found *found, GErro
 static ChLauncherClient *
 make_lost(ChLauncherClients *clients, const Found *found, const GError *why)
 {
-    g_autofree char *reason =
-        g_ascii_strdown(why->domain == CH_ERRNO ? g_strerror(why->code) : why->message, -1);
-    g_autofree char *text =
-        g_strdup_printf("connection error: desc = \"transport: Error while dialing: dial unix %s: "
-                        "connect: %s\"",
-                        found->path,
-                        reason);
+    char reason[CH_ERRNO_TEXT_SIZE];
+    g_autofree char *text = g_strdup_printf(
+        "connection error: desc = \"transport: Error while dialing: dial unix %s: connect: %s\"",
+        found->path,
+        why->domain == CH_ERRNO ? ch_errno_print(why->code, reason) : why->message);
 
     return ch_launcher_client_new(found->peer, ch_grpc_channel_new_lost(clients->loop, text));
 }

@@ -61,6 +61,7 @@ ch_pod_cgroup_set_devices(ChPodCgroup *cgroup,
         .flags = cgroup->flags,
     };
     ChHandsReply reply;
+    char reason[CH_ERRNO_TEXT_SIZE];
 
     if (n_rules == 0)
         return ch_fail(error, CH_ERROR_INVALID, "new rules cannot be nil");
@@ -74,7 +75,7 @@ ch_pod_cgroup_set_devices(ChPodCgroup *cgroup,
                        NULL,
                        "setting the devices of pod %s failed with '%s', ignoring: none is denied",
                        ch_pod_peek_uid(cgroup->pod),
-                       g_strerror((int)reply.size));
+                       ch_errno_print((int)reply.size, reason));
     g_free(cgroup->remembered);
     cgroup->remembered = g_steal_pointer(&list);
     return true;

@@ -455,7 +455,7 @@ static const struct ImageCase {
     {"bad-path",
      "{\"name\":\"root\",\"containerDisk\":{\"path\":\"/disk/..\"}}",
      "failed to find a sourceFile in containerDisk root: failed to determine custom image path "
-     "/disk/..: '/disk/..' is no path of a file: Invalid argument"},
+     "/disk/..: '/disk/..' is no path of a file: invalid argument"},
 };
 
 static void

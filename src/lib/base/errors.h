@@ -31,6 +31,17 @@ typedef enum {
     CH_ERROR_EXISTS,
 } ChErrorCode;
 
+#define CH_ERRNO_TEXT_SIZE 64 /* bytes, with the zero at the end */
+
+/**
+ * ch_errno_print: the text of an errno as Go has it, since events and log lines end with it: that
+ * of the C library, in English whatever the locale, and lower-case. Allocates nothing.
+ * @errnum: positive
+ *
+ * Returns: @buffer
+ */
+const char *ch_errno_print(int errnum, char buffer[CH_ERRNO_TEXT_SIZE]);
+
 /**
  * ch_fail_errno:
  * @error: (out) (optional): where to put it

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/io/resolver.h"
 #include "lib/io/tls.h"
@@ -140,11 +141,10 @@ static void
 address_failed(ChConnector *connector, int errnum)
 {
     const bool is_refused = errnum == ECONNREFUSED;
-    g_autofree char *text = g_strdup(g_strerror(errnum));
+    char text[CH_ERRNO_TEXT_SIZE];
 
     g_clear_pointer(&connector->watch, ch_fd_watch_free);
     ch_close_fd(&connector->fd);
-    text[0] = g_ascii_tolower(text[0]);
     if (connector->failure == NULL)
         connector->failure =
             g_error_new(CH_HTTP_ERROR,
@@ -152,7 +152,7 @@ address_failed(ChConnector *connector, int errnum)
                         "connect to '%s': %s",
                         connector->options.unix_path != NULL ? connector->options.unix_path
                                                              : connector->options.host,
-                        text);
+                        ch_errno_print(errnum, text));
     connector->current++;
     if (connector->current < connector->n_addresses)
         try_address(connector);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "lib/base/errors.h"
+
 G_DEFINE_QUARK(ch - http - error - quark, ch_http_error)
 
 static void
@@ -75,8 +77,10 @@ ch_http_chunk_length(const char *line, gsize *out_length)
 GError *
 ch_http_error_new_lost(int errnum)
 {
-    g_autofree char *text = g_strdup(errnum != 0 ? g_strerror(errnum) : "connection lost in TLS");
+    char text[CH_ERRNO_TEXT_SIZE];
 
-    text[0] = g_ascii_tolower(text[0]); /* as the style has it, and Go */
-    return g_error_new_literal(CH_HTTP_ERROR, CH_HTTP_ERROR_RESET, text);
+    return g_error_new_literal(CH_HTTP_ERROR,
+                               CH_HTTP_ERROR_RESET,
+                               errnum != 0 ? ch_errno_print(errnum, text)
+                                           : "connection lost in TLS");
 }

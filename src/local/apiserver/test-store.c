@@ -285,7 +285,7 @@ test_unusable_files_are_named(void)
     assert_refused(&f, f.path);
     g_unlink(f.path);
     g_assert_cmpint(g_mkdir(f.path, 0700), ==, 0);
-    assert_refused(&f, "Is a directory");
+    assert_refused(&f, "is a directory");
     g_rmdir(f.path);
     fixture_clear(&f);
 }
