@@ -139,7 +139,7 @@ ch_inside_make_tap(int pidfd, const char *name, uint32_t flags, ChHandsReply *re
         return false;
     result = ch_tap_make(name, flags);
     return result == 0 ||
-           ch_reply_fail(reply, result, "failed to create tap device named %s", name);
+           ch_reply_fail(reply, result, "failed to create tap device named %s. Reason: [0]", name);
 }
 
 bool

@@ -211,8 +211,10 @@ judge(const Helper *helper, const ChTapOrder *order, const char *label, ChHandsR
     if (waitpid(helper->pid, &status, 0) != helper->pid || !WIFEXITED(status))
         return tell_failure(&failure, order, label, reply);
     return WEXITSTATUS(status) == 0 ||
-           ch_reply_fail(
-               reply, WEXITSTATUS(status), "failed to create tap device named %s", order->name);
+           ch_reply_fail(reply,
+                         WEXITSTATUS(status),
+                         "failed to create tap device named %s. Reason: [0]",
+                         order->name);
 }
 
 static bool
@@ -252,7 +254,8 @@ ch_tap_label_make(const ChTapLabelPlaces *places,
         g_str_equal(own, wanted)) {
         result = ch_tap_make(order->name, order->flags);
         return result == 0 ||
-               ch_reply_fail(reply, result, "failed to create tap device named %s", order->name);
+               ch_reply_fail(
+                   reply, result, "failed to create tap device named %s. Reason: [0]", order->name);
     }
     if (result < 0)
         return ch_reply_fail(

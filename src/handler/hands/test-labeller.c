@@ -265,7 +265,9 @@ test_own_label(Fixture *f, gconstpointer data)
     assert_label_written(f, "");
     g_assert_cmpuint(tap_value(f, "tap0", "tun_flags"), ==, 0x2802);
     reply = make(f, "tap0", 0);
-    assert_fails(&reply, EBUSY, "failed to create tap device named tap0: device or resource busy");
+    assert_fails(&reply,
+                 EBUSY,
+                 "failed to create tap device named tap0. Reason: [0]: device or resource busy");
 }
 
 static void
@@ -276,10 +278,13 @@ test_tap_fails(Fixture *f, gconstpointer data)
     if (fake_network_skip_taps())
         return;
     reply = make(f, "lo", 0);
-    assert_fails(&reply, EBUSY, "failed to create tap device named lo: device or resource busy");
+    assert_fails(&reply,
+                 EBUSY,
+                 "failed to create tap device named lo. Reason: [0]: device or resource busy");
     assert_told(f, "make-tap lo 0 " LABEL "\n");
     reply = make(f, "a/b", 0); /* the helper looks at its arguments itself */
-    assert_fails(&reply, EINVAL, "failed to create tap device named a/b: invalid argument");
+    assert_fails(
+        &reply, EINVAL, "failed to create tap device named a/b. Reason: [0]: invalid argument");
 }
 
 static void

@@ -187,7 +187,7 @@ ch_network_dhcp_print(const ChNetworkIface *iface, const ChNetState *seen, GErro
     g_autoptr(ChJson) config = ch_json_new_object();
 
     if (link == NULL) {
-        ch_fail(error, CH_ERROR_FAILED, "pod link (%s) is missing", iface->names.pod_link);
+        ch_network_fail_missing(iface, error);
         return NULL;
     }
     ch_json_set_string(config, "Name", "");

@@ -171,8 +171,18 @@ ch_network_gateway(
     uint8_t prefix = 0;
     ChIp network;
 
-    if (!ch_ip_parse_network(cidr, &network, &prefix) || network.family != family)
-        return ch_fail(error, CH_ERROR_FAILED, "failed to parse VM CIDR: %s", cidr);
+    if (!ch_ip_parse_network(cidr, &network, &prefix))
+        return ch_fail(error,
+                       CH_ERROR_FAILED,
+                       "failed to parse VM CIDR: %s, invalid CIDR address: %s",
+                       cidr,
+                       cidr);
+    if (network.family != family)
+        return ch_fail(error,
+                       CH_ERROR_FAILED,
+                       "failed to parse VM CIDR: %s, it is not of %s",
+                       cidr,
+                       family == AF_INET ? "IPv4" : "IPv6");
     if (prefix > ch_ip_n_bytes(&network) * 8 - 2)
         return ch_fail(error,
                        CH_ERROR_FAILED,
@@ -229,7 +239,7 @@ plan_masquerade(Plan *plan, GError **error)
     const ChLink *bridge = find_link(plan, names->bridge);
 
     if (pod_link == NULL)
-        return ch_fail(error, CH_ERROR_FAILED, "pod link (%s) is missing", names->pod_link);
+        return ch_network_fail_missing(plan->iface, error);
     if (bridge == NULL) {
         ChNetworkStep *step = add_new_link(plan, names->bridge, "bridge");
 
@@ -305,7 +315,7 @@ plan_nic(Plan *plan, const ChLink *nic, const ChLink *bridge)
 
     if (!is_renamed) {
         if (nic->flags & IFF_UP)
-            add_step(plan, CH_NETWORK_STEP_LINK, nic->name, nic->index)->sets_down = true;
+            add_step(plan, CH_NETWORK_STEP_LINK, name, nic->index)->sets_down = true;
         g_strlcpy(
             add_step(plan, CH_NETWORK_STEP_LINK, nic->name, nic->index)->name, name, IFNAMSIZ);
     }
@@ -341,7 +351,7 @@ plan_bridge(Plan *plan, GError **error)
     guint first_to_wait;
 
     if (nic == NULL)
-        return ch_fail(error, CH_ERROR_FAILED, "pod link (%s) is missing", names->pod_link);
+        return ch_network_fail_missing(plan->iface, error);
     if (renamed != NULL && bearer == NULL && spare == NULL)
         return ch_fail(error,
                        CH_ERROR_FAILED,
@@ -410,66 +420,4 @@ ch_network_plan_removal(const ChNetworkIface *iface, const ChNetState *seen)
     plan_deletion(&plan, iface->names.pod_link, "dummy", "bridge");
     plan_deletion(&plan, iface->names.spare, "dummy", "bridge");
     return steps;
-}
-
-/* --- text */
-
-static void
-append_link_text(GString *text, const ChNetworkStep *step)
-{
-    char mac[CH_MAC_TEXT_SIZE];
-
-    if (step->link_kind != NULL)
-        g_string_append_printf(text, "new %s", step->link_kind);
-    else if (step->name[0] != '\0')
-        g_string_append_printf(text, "rename %s", step->name);
-    else
-        g_string_append(text, "set");
-    if (step->has_mac)
-        g_string_append_printf(text, ", mac %s", ch_mac_print(step->mac, mac));
-    if (step->mtu != 0)
-        g_string_append_printf(text, ", mtu %u", step->mtu);
-    if (step->master != 0)
-        g_string_append_printf(text, ", master %d", step->master);
-    if (step->sets_route_localnet)
-        g_string_append(text, ", route_localnet");
-    if (step->sets_down)
-        g_string_append(text, ", down");
-    if (step->sets_up)
-        g_string_append(text, ", up");
-}
-
-char *
-ch_network_step_text(const ChNetworkStep *step)
-{
-    GString *text = g_string_new(step->link);
-    char address[CH_IP_TEXT_SIZE];
-
-    g_string_append(text, ": ");
-    switch (step->kind) {
-    case CH_NETWORK_STEP_LINK:
-        append_link_text(text, step);
-        break;
-    case CH_NETWORK_STEP_LEARNING_OFF:
-        g_string_append(text, "learning off");
-        break;
-    case CH_NETWORK_STEP_ADD_ADDRESS:
-    case CH_NETWORK_STEP_DELETE_ADDRESS:
-        g_string_append_printf(text,
-                               "%s %s/%u",
-                               step->kind == CH_NETWORK_STEP_ADD_ADDRESS ? "add" : "delete",
-                               ch_ip_print(&step->address.ip, address),
-                               step->address.prefix);
-        break;
-    case CH_NETWORK_STEP_MAKE_TAP:
-        g_string_append(text, step->is_multi_queue ? "new tap, queues" : "new tap");
-        break;
-    case CH_NETWORK_STEP_DELETE_LINK:
-        g_string_append(text, "delete");
-        break;
-    case CH_NETWORK_STEP_INVALID:
-    case CH_NETWORK_STEP_N:
-        g_assert_not_reached();
-    }
-    return g_string_free(text, FALSE);
 }

@@ -18,35 +18,8 @@
 #pragma once
 
 #include "handler/pod/network-spec.h"
+#include "handler/pod/network-step.h"
 #include "lib/linux/rtnetlink.h"
-
-typedef enum {
-    CH_NETWORK_STEP_INVALID = 0,
-    CH_NETWORK_STEP_LINK, /* make or change a link */
-    CH_NETWORK_STEP_LEARNING_OFF,
-    CH_NETWORK_STEP_ADD_ADDRESS,
-    CH_NETWORK_STEP_DELETE_ADDRESS, /* one that is gone already is fine */
-    CH_NETWORK_STEP_MAKE_TAP,
-    CH_NETWORK_STEP_DELETE_LINK, /* the same */
-    CH_NETWORK_STEP_N,
-} ChNetworkStepKind;
-
-typedef struct {
-    ChNetworkStepKind kind;
-    bool waits;          /* not before the earlier ones are done */
-    char link[IFNAMSIZ]; /* that it is about; the tap's name */
-    int index;           /* of that link; 0: it is made */
-    /* LINK; what is not set stays as it is */
-    const char *link_kind; /* static */
-    char name[IFNAMSIZ];   /* "" */
-    bool has_mac;
-    uint8_t mac[CH_MAC_BYTES];
-    uint32_t mtu;
-    int master;
-    bool sets_up, sets_down, sets_route_localnet;
-    ChAddress address;
-    bool is_multi_queue; /* MAKE_TAP */
-} ChNetworkStep;
 
 /**
  * ch_network_plan: none for a binding that has no links.
@@ -65,10 +38,6 @@ GArray *ch_network_plan(const ChNetworkIface *iface,
  * the bridge binding; none: they are gone, or the binding leaves its links to the pod's end. The
  * renamed pod link stays: CNI removes it. */
 GArray *ch_network_plan_removal(const ChNetworkIface *iface, const ChNetState *seen);
-
-/* (transfer full): for the log and tests: "k6t-eth0: new bridge, mac 02:00:00:00:00:00, mtu 1450"
- */
-char *ch_network_step_text(const ChNetworkStep *step);
 
 /* Gateway of the guest's network of masquerade; the guest has the next address. */
 bool ch_network_gateway(

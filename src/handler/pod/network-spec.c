@@ -346,11 +346,18 @@ has_ordinals(const ChNetState *seen)
 }
 
 static void
+hash_name(const char *network, char name[CH_NETWORK_NAME_SIZE])
+{
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, network, -1);
+
+    (void)g_snprintf(name, CH_NETWORK_NAME_SIZE, "pod%.11s", hash);
+}
+
+static void
 name_pod_link(ChNetworkIface *iface, bool by_ordinal)
 {
     char *name = iface->names.pod_link;
     const gsize size = sizeof(iface->names.pod_link);
-    g_autofree char *hash = NULL;
 
     if (iface->is_primary) {
         g_strlcpy(name, text_or(iface->custom_name, "eth0"), size);
@@ -359,8 +366,7 @@ name_pod_link(ChNetworkIface *iface, bool by_ordinal)
     } else if (by_ordinal) {
         (void)g_snprintf(name, size, "net%u", iface->ordinal);
     } else {
-        hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, iface->name, -1);
-        (void)g_snprintf(name, size, "pod%.11s", hash);
+        hash_name(iface->name, name);
     }
 }
 
@@ -395,4 +401,22 @@ ch_network_spec_name(ChNetworkSpec *spec, const ChNetState *seen)
         name_pod_link(iface, by_ordinal);
         name_others(iface);
     }
+}
+
+bool
+ch_network_fail_missing(const ChNetworkIface *iface, GError **error)
+{
+    const char *name = iface->names.pod_link;
+    char hashed[CH_NETWORK_NAME_SIZE];
+
+    if (iface->is_primary || iface->ordinal == 0)
+        return ch_fail(error, CH_ERROR_FAILED, "pod link (%s) is missing", name);
+    hash_name(iface->name, hashed);
+    return ch_fail(error,
+                   CH_ERROR_FAILED,
+                   "pod link (%s) is missing: network %s has neither %s nor net%u in the pod",
+                   name,
+                   iface->name,
+                   hashed,
+                   iface->ordinal);
 }

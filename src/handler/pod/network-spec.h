@@ -95,3 +95,7 @@ ch_network_iface_bridges(const ChNetworkIface *iface)
 
 /* Names the links of all interfaces: by hash, or net1, net2, ... when the pod has such links. */
 void ch_network_spec_name(ChNetworkSpec *spec, const ChNetState *seen);
+
+/* Fails with CH_ERROR_FAILED: the pod has no link of this name; of a secondary network both names
+ * are told that it can have. Returns: always false. */
+bool ch_network_fail_missing(const ChNetworkIface *iface, GError **error);

@@ -603,9 +603,10 @@ test_failures(void)
     iface.cidr_v4 = "10.0.2.0/31";
     assert_fails(&iface, &kernel, "VM CIDR subnet is too small");
     iface.cidr_v4 = "10.0.2.0";
-    assert_fails(&iface, &kernel, "failed to parse VM CIDR: 10.0.2.0");
+    assert_fails(
+        &iface, &kernel, "failed to parse VM CIDR: 10.0.2.0, invalid CIDR address: 10.0.2.0");
     iface.cidr_v4 = "fd10::/120"; /* of the other family */
-    assert_fails(&iface, &kernel, "failed to parse VM CIDR");
+    assert_fails(&iface, &kernel, "failed to parse VM CIDR: fd10::/120, it is not of IPv4");
     iface = make_iface(CH_NETWORK_MASQUERADE);
     iface.cidr_v6 = "fd10:0:2::/127";
     assert_fails(&iface, &kernel, "VM CIDR subnet is too small");

@@ -254,6 +254,33 @@ test_schemes(void)
     }
 }
 
+/* FR-H04: who looks for the link is told under which names it was looked for. */
+static void
+test_missing(void)
+{
+    static const char *const texts[] = {
+        "pod link (pod16477688c0e) is missing: network blue has neither pod16477688c0e nor net1 in "
+        "the pod",
+        "pod link (eth0) is missing",
+        "pod link (podb1f51a511f1) is missing: network red has neither podb1f51a511f1 nor net2 in "
+        "the pod"};
+    g_autoptr(ChJson) vmi = make_vmi(
+        &(Parts){.ifaces = "{\"name\":\"blue\",\"bridge\":{}},{\"name\":\"default\",\"bridge\":{}},"
+                           "{\"name\":\"red\",\"bridge\":{}}",
+                 .networks = MULTUS("red") "," MULTUS("blue") "," POD});
+    g_autoptr(ChNetworkSpec) spec = ch_network_spec_new(vmi, CH_NETWORK_RUN_START, NULL, NULL);
+    g_autoptr(ChNetState) seen = ch_net_state_new();
+
+    ch_network_spec_name(spec, seen);
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+
+        g_assert_false(ch_network_fail_missing(ch_network_spec_iface(spec, i), &error));
+        g_assert_error(error, CH_ERROR, CH_ERROR_FAILED);
+        g_assert_cmpstr(error->message, ==, texts[i]);
+    }
+}
+
 /* spec:04-23.9#10 */
 static void
 test_target(void)
@@ -439,6 +466,7 @@ main(int argc, char **argv)
     g_test_add_func("/network-spec/port-ranges", test_ranges);
     g_test_add_func("/network-spec/update-of-a-running-vm", test_update);
     g_test_add_func("/network-spec/both-schemes-of-names", test_schemes);
+    g_test_add_func("/network-spec/names-that-were-tried", test_missing);
     g_test_add_func("/network-spec/target-without-interface", test_target);
     g_test_add_func("/network-spec/refuses", test_refusals);
     g_test_add_func("/network-spec/a-vmi-without-interfaces", test_nothing);

@@ -177,7 +177,7 @@ fail_refused(const struct nlmsghdr *message, int errnum, GError **error)
 {
     g_autofree char *text = extended_text(message);
 
-    ch_fail_errno(error, errnum, "the kernel refuses");
+    ch_fail_errno(error, errnum, CH_NETLINK_REFUSAL);
     if (text != NULL && error != NULL) {
         g_autofree char *valid = g_utf8_make_valid(text, -1);
         g_autofree char *whole = g_strdup_printf("%s (%s)", (*error)->message, valid);

@@ -19,6 +19,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How the text of an error begins that is the kernel's answer; ": " and the errno follow. */
+#define CH_NETLINK_REFUSAL "the kernel refuses"
+
 #define CH_NETLINK_MESSAGE_SIZE 512 /* of one request of ours */
 
 /* Room for one request, with the alignment that netlink wants. */
