@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 import harness
 from test_network import DUAL, NET, POD_MAC, addresses_of, document, links_of, messages, read_cache, run, sysctl
 
@@ -73,3 +75,28 @@ def test_bridge_of_ipv6_only(stage):
     config = json.loads((launcher.root / "run/kubevirt-private/vif-cache-eth0.json").read_text())
     assert config["IPAMDisabled"] is True and config["Routes"] is None
     assert read_cache(vmi) == {"networkState": 2}
+
+
+TAKEN = [  # a name that is another link's, of which the plan cannot know
+    ("bridge", "eth0-nic", "failed to setup link [eth0-nic]: LinkSetName: file exists"),
+    ("masquerade", "k6t-eth0", "LinkAdd: file exists: bridge k6t-eth0"),
+    ("masquerade", "tap0", "failed to create tap device named tap0. Reason: [0]: device or resource busy"),
+]
+
+
+@pytest.mark.parametrize("binding, name, text", TAKEN)
+def test_name_that_is_taken(stage, binding, name, text):
+    """What people look for in event, condition and log: the texts of 04 §9 and §10."""
+    stage.start_handler()
+    vmi = document(binding)
+    launcher = stage.start_launcher(vmi, NET)
+    launcher.ip("link", "add", "other0", "type", "veth", "peer", "name", "other1")
+    launcher.ip("link", "property", "add", "dev", "other0", "altname", name)
+    stage.create(vmi)
+    stage.api.wait_phase("Failed", vmi["metadata"]["name"])
+    text = "Critical network error: " + text
+    harness.wait_for(lambda: messages(stage, "SyncFailed"), "the event")
+    assert messages(stage, "SyncFailed") == [STARTED + text]
+    assert stage.api.condition("Synchronized", vmi["metadata"]["name"])["message"] == STARTED + text
+    line, = [line for line in stage.handler.lines() if line.get("msg") == "failed to configure pod network"]
+    assert "Critical network error: " + line["reason"] == text and line["level"] == "error"

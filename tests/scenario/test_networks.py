@@ -420,13 +420,13 @@ def test_plugged_into_a_running_vm(stage):
 
 
 def test_plug_waits_for_the_link(stage):
-    """spec:04-23.1#5: told, tolerated, done when the link is there; the condition says so meanwhile."""
+    """spec:04-23.1#5 field:FR-H04: told, tolerated, done when the link is there; the condition says so meanwhile."""
     stage.start_handler()
     vmi = document([interface("default", "masquerade")], [])
     name = vmi["metadata"]["name"]
     launcher = start(stage, vmi)
     plug(stage, vmi, "secondnetwork")
-    text = f"setup failed, err: pod link ({SECOND}) is missing"
+    text = f"setup failed, err: pod link ({SECOND}) is missing: network secondnetwork has neither {SECOND} nor net1 in the pod"
     harness.wait_for(lambda: text in test_network.messages(stage, "NicHotplug"), "the event")
     harness.wait_for(lambda: stage.api.condition("Synchronized", name).get("message") == text, "the condition")
     before = launcher.count("SyncVirtualMachine")
@@ -472,7 +472,7 @@ def test_unplugged_and_plugged_again(stage):
     assert test_network.rules_of(launcher) == test_network.MASQUERADED
     assert state_of(vmi, "default") == 2
     plug(stage, vmi, "secondnetwork")
-    text = f"setup failed, err: pod link ({SECOND}) is missing"
+    text = f"setup failed, err: pod link ({SECOND}) is missing: network secondnetwork has neither {SECOND} nor net1 in the pod"
     harness.wait_for(lambda: text in test_network.messages(stage, "NicHotplug"), "the event")
     launcher.ip("link", "delete", "914f438d88d-nic")
     add_link(launcher, SECOND, mac=SECOND_MAC)

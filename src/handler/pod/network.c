@@ -218,8 +218,7 @@ discover(const Setup *setup, GError **error)
         if (link == NULL && iface->binding == CH_NETWORK_PLUGIN)
             continue;
         if (link == NULL)
-            return ch_fail(
-                error, CH_ERROR_NOT_FOUND, "pod link (%s) is missing", iface->names.pod_link);
+            return ch_network_fail_missing(iface, error);
         note_addresses(setup, iface, link, setup->documents->pdata[i]);
         if (iface->binding == CH_NETWORK_BRIDGE && !store_dhcp(setup, iface, error))
             return false;
@@ -335,7 +334,6 @@ take_steps(
 {
     const guint n = count_together(steps, n_steps);
     g_autoptr(GError) reason = NULL;
-    g_autofree char *text = NULL;
     guint failed;
     const bool ok = send_steps(setup, steps, n, &failed, &reason);
 
@@ -349,15 +347,7 @@ take_steps(
     *out_n_taken = ok ? n : 0;
     if (ok || does_without_dummy(setup, &steps[failed], reason))
         return true;
-    text = ch_network_step_text(&steps[failed]);
-    g_propagate_prefixed_error(error,
-                               g_steal_pointer(&reason),
-                               "failed to %s link [%s]: %s: ",
-                               steps[failed].kind == CH_NETWORK_STEP_DELETE_LINK ? "delete"
-                                                                                 : "setup",
-                               steps[failed].link,
-                               text);
-    return false;
+    return ch_network_step_fail(&steps[failed], g_steal_pointer(&reason), error);
 }
 
 static GArray *
@@ -563,8 +553,13 @@ configure(Setup *setup, GError **error)
 
 /* What failed in the pod, after it was begun to be changed. */
 static ChPodNetworkOutcome
-judge(GError **error)
+judge(const Setup *setup, GError **error)
 {
+    const ChLogField pod = {.key = "pod", .text = ch_pod_peek_uid(setup->pod)};
+
+    ch_log_error(&(ChLogContext){.fields = &pod, .n_fields = 1},
+                 error != NULL ? *error : NULL,
+                 "failed to configure pod network");
     if (error != NULL && ch_hands_is_passing(*error))
         return CH_POD_NETWORK_RETRY;
     g_prefix_error(error, "Critical network error: ");
@@ -578,7 +573,7 @@ plug(Setup *setup, GError **error)
         return CH_POD_NETWORK_RETRY;
     CH_CRASH_POINT("network/started");
     if (!configure(setup, error))
-        return judge(error);
+        return judge(setup, error);
     CH_CRASH_POINT("network/configured");
     return mark(setup, CH_NETWORK_FINISHED, error) ? CH_POD_NETWORK_OK : CH_POD_NETWORK_RETRY;
 }
@@ -610,7 +605,7 @@ unplug(Setup *setup, GError **error)
         if (!is_to_go(setup, i))
             continue;
         if (!configure_links(setup, iface, error))
-            return judge(error);
+            return judge(setup, error);
         if (!forget(setup, iface, error))
             return CH_POD_NETWORK_RETRY;
     }
