@@ -377,6 +377,8 @@ agent_load(Agent *agent, GError **error)
     if (agent->hands == NULL)
         return false;
     selinux = ch_selinux_mode(HOST_ROOT, CH_SELINUX_OWN_LABEL); /* while it can be looked at */
+    if (selinux == CH_SELINUX_UNKNOWN)
+        return ch_fail(error, CH_ERROR_FAILED, "cannot tell whether the node has SELinux");
     if (!ch_device_labels_set(HOST_ROOT, ch_device_labels_paths, selinux, error))
         return false;
     ch_tdx_look(&agent->tdx, HOST_ROOT);

@@ -100,16 +100,20 @@ print_cpus(const uint8_t *cpus, gsize n_bytes, char text[LIST_SIZE])
     return true;
 }
 
-/* Whether it runs a virtual CPU, or has ended. */
-static bool
+/* Whether it runs a virtual CPU, or has ended. Returns 1, 0 or -errno. */
+static int
 stays(pid_t tid, const char *hypervisor)
 {
     char path[64], text[1024];
     ChProcStat stat;
+    long n;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-    if (ch_read_whole(AT_FDCWD, path, text, sizeof(text)) < 0 || !ch_proc_stat_parse(text, &stat))
-        return true;
+    n = ch_read_whole(AT_FDCWD, path, text, sizeof(text));
+    if (ch_reply_is_unknown(n))
+        return (int)n;
+    if (n < 0 || !ch_proc_stat_parse(text, &stat))
+        return 1;
     return strstr(stat.name, "CPU ") != NULL && strstr(stat.name, hypervisor) != NULL;
 }
 
@@ -136,7 +140,10 @@ move_threads(const ChCgroup *cgroup, int child_fd, const char *hypervisor)
         if (tid <= 0)
             return -EINVAL;
         (void)snprintf(number, sizeof(number), "%d", (int)tid);
-        if (stays(tid, hypervisor))
+        result = stays(tid, hypervisor);
+        if (result < 0)
+            return result;
+        if (result > 0)
             continue;
         result = ch_cgroup_write(child_fd, file, number);
         if (result < 0 && result != -ESRCH) /* it ended meanwhile */

@@ -96,25 +96,34 @@ look_up(const char *controller, Wanted *wanted)
 /* One reader for all: none is used while another one is. */
 static ChLineReader reader;
 
+/* What a lookup that fails says: -ENOENT, or that it says nothing. */
+static int
+absence_of(int result)
+{
+    return ch_reply_is_unknown(result) ? result : -ENOENT;
+}
+
 /* Whether the thread whose number is the process's is in it: what is mounted where the table of
- * mounts says it is may be hidden, or the path be another namespace's. */
-static bool
-has_process(int dir_fd, bool is_unified, pid_t pid)
+ * mounts says it is may be hidden, or the path be another namespace's. Returns 0, -ENOENT (it is
+ * not) or another -errno. */
+static int
+find_process(int dir_fd, bool is_unified, pid_t pid)
 {
     ch_autofd int fd =
         openat(dir_fd, is_unified ? "cgroup.threads" : "tasks", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     char number[16];
     const int length = snprintf(number, sizeof(number), "%d", (int)pid);
     const char *line;
+    int result;
     size_t n;
 
     if (fd < 0)
-        return false;
+        return absence_of(-errno);
     ch_line_reader_init(&reader, fd);
-    while (ch_line_reader_next(&reader, &line, &n) == 1)
+    while ((result = ch_line_reader_next(&reader, &line, &n)) == 1)
         if (n == (size_t)length && memcmp(line, number, n) == 0)
-            return true;
-    return false;
+            return 0;
+    return absence_of(result);
 }
 
 static int
@@ -154,17 +163,21 @@ try_mount(const char *prefix, const ChCgroupMount *mount, const Wanted *wanted, 
     const char *below = ch_cgroup_below(mount->root, wanted->path);
     ch_autofd int mount_fd = -EBADF;
     ch_autofd int dir_fd = -EBADF;
+    int result;
 
     if (below == NULL)
         return -ENOENT;
     (void)snprintf(point, sizeof(point), "%s%s", prefix, mount->point);
     mount_fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (mount_fd < 0)
-        return -ENOENT;
+        return absence_of(-errno);
     dir_fd = open_below(mount_fd, below);
+    if (dir_fd < 0)
+        return absence_of(dir_fd);
     out->is_unified = wanted->controller == NULL;
-    if (dir_fd < 0 || !has_process(dir_fd, out->is_unified, wanted->pid))
-        return -ENOENT;
+    result = find_process(dir_fd, out->is_unified, wanted->pid);
+    if (result < 0)
+        return result;
     return open_container(mount_fd, below, out);
 }
 
@@ -177,6 +190,7 @@ look_through(const char *whose, const char *prefix, const Wanted *wanted, ChCgro
     char file[CH_FD_PATH_SIZE];
     ch_autofd int fd = -EBADF;
     int result = -ENOENT;
+    int is_line = 0;
     const char *line;
     size_t n;
 
@@ -185,8 +199,11 @@ look_through(const char *whose, const char *prefix, const Wanted *wanted, ChCgro
     if (fd < 0)
         return -errno;
     ch_line_reader_init(&reader, fd);
-    while (n_mounts < G_N_ELEMENTS(mounts) && ch_line_reader_next(&reader, &line, &n) == 1)
+    while (n_mounts < G_N_ELEMENTS(mounts) &&
+           (is_line = ch_line_reader_next(&reader, &line, &n)) == 1)
         n_mounts += ch_cgroup_mount_parse(line, n, wanted->controller, &mounts[n_mounts]);
+    if (is_line < 0)
+        return is_line;
     for (size_t i = 0; i < n_mounts && result == -ENOENT; i++)
         result = try_mount(prefix, &mounts[i], wanted, out);
     return result;

@@ -191,12 +191,12 @@ enter_node(int *out_share_fd, ChHandsReply *reply)
     ch_autofd int node_fd = -EBADF;
     char path[CH_FD_PATH_SIZE];
     ChFileId own = {0}, found = {0};
+    int result = own_fd < 0 ? own_fd : ch_safe_identify(own_fd, &own, NULL);
 
     if (own_fd == -ENOENT)
         return fail(reply, CH_HANDS_STEP_DIR, EXDEV, "there is no share directory");
-    if (own_fd < 0 || ch_safe_identify(own_fd, &own, NULL) < 0)
-        return fail(
-            reply, CH_HANDS_STEP_DIR, own_fd < 0 ? own_fd : EIO, "open the share directory");
+    if (result < 0)
+        return fail(reply, CH_HANDS_STEP_DIR, result, "open the share directory");
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)places.node_pid);
     node_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (node_fd < 0)
@@ -204,8 +204,10 @@ enter_node(int *out_share_fd, ChHandsReply *reply)
     if (setns(node_fd, CLONE_NEWNS) < 0)
         return fail(reply, CH_HANDS_STEP_NONE, errno, "failed to join the mount namespace");
     *out_share_fd = open_dir(places.share_dir);
-    if (*out_share_fd >= 0 && ch_safe_identify(*out_share_fd, &found, NULL) == 0 &&
-        found.dev == own.dev && found.ino == own.ino)
+    result = *out_share_fd < 0 ? *out_share_fd : ch_safe_identify(*out_share_fd, &found, NULL);
+    if (ch_reply_is_unknown(result))
+        return fail(reply, CH_HANDS_STEP_DIR, result, "open the node's share directory");
+    if (result >= 0 && found.dev == own.dev && found.ino == own.ino)
         return true;
     return fail(reply, CH_HANDS_STEP_DIR, EXDEV, "the share directory is not the node's");
 }
@@ -372,7 +374,9 @@ static bool
 label(int fd, ChHandsReply *reply)
 {
     const ChSelinuxMode mode = ch_selinux_mode(places.node_root, CH_SELINUX_OWN_LABEL);
-    const int result = mode == CH_SELINUX_ABSENT ? 0 : ch_selinux_label_fd(fd, LABEL);
+    const int result = mode == CH_SELINUX_ABSENT    ? 0
+                       : mode == CH_SELINUX_UNKNOWN ? -EAGAIN
+                                                    : ch_selinux_label_fd(fd, LABEL);
 
     return result == 0 || mode == CH_SELINUX_PERMISSIVE ||
            fail(reply, CH_HANDS_STEP_OWN, result, "error relabeling required files");

@@ -29,19 +29,17 @@ typedef struct {
     char path[256]; /* of the directory that failed, or is being read; below the root */
 } Walk;
 
-static bool
-is_on_tmpfs(int fd)
-{
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
-}
-
 /* What is no device adds nothing. Returns 0 or -errno. */
 static int
 add_device(int fd, const struct stat *st, ChDeviceRules *rules)
 {
-    if ((!S_ISBLK(st->st_mode) && !S_ISCHR(st->st_mode)) || !is_on_tmpfs(fd))
+    struct statfs fs;
+
+    if (!S_ISBLK(st->st_mode) && !S_ISCHR(st->st_mode))
+        return 0;
+    if (fstatfs(fd, &fs) < 0)
+        return -errno;
+    if (fs.f_type != TMPFS_MAGIC)
         return 0;
     return ch_device_rules_add(rules,
                                &CH_DEVICE_RULE(S_ISBLK(st->st_mode) ? 'b' : 'c',

@@ -154,6 +154,7 @@ open_content(const ChHandsRequest *request, const char *path, int root_fd, ChHan
     ch_autofd int fd = -EBADF;
     bool is_dir = false;
     mode_t mode = 0;
+    int result;
 
     switch ((ChHandsMount)request->mount) {
     case CH_HANDS_MOUNT_DISK:
@@ -175,9 +176,10 @@ open_content(const ChHandsRequest *request, const char *path, int root_fd, ChHan
     case CH_HANDS_MOUNT_N:
         break;
     }
-    if (fd < 0)
-        (void)fail(reply, step, fd, "find what is to be mounted");
-    else if (ch_safe_identify(fd, NULL, &mode) < 0 || (is_dir ? !S_ISDIR(mode) : !S_ISREG(mode)))
+    result = fd < 0 ? fd : ch_safe_identify(fd, NULL, &mode);
+    if (result < 0)
+        (void)fail(reply, step, result, "find what is to be mounted");
+    else if (is_dir ? !S_ISDIR(mode) : !S_ISREG(mode))
         (void)fail(reply, CH_HANDS_STEP_IMAGE, EINVAL, "what is to be mounted is no regular file");
     else
         return g_steal_fd(&fd);
@@ -469,10 +471,8 @@ remove_rest(const ChHandsRequest *request, ChHandsReply *reply)
     if (request->mount == CH_HANDS_MOUNT_BOOT)
         disk.mount = CH_HANDS_MOUNT_DISK;
     if (!ch_target_open(&disk, "", false, &target, &failure)) {
-        is_done = !ch_reply_is_shortage(failure.errnum);
-        if (!is_done)
-            *reply = failure;
-        return is_done;
+        return !ch_reply_is_shortage(failure.errnum) ||
+               fail(reply, failure.step, failure.errnum, "open what was mounted on");
     }
     is_done = remove_name(target.dir_fd,
                           request->mount == CH_HANDS_MOUNT_BOOT ? CH_TARGET_BOOT_NAME : target.name,
@@ -523,16 +523,35 @@ ch_inside_unmount(const ChHandsRequest *request, ChHandsReply *reply)
     return is_done;
 }
 
+/* Whether it is what was made to be mounted on: root's, and empty, which a directory must be to be
+ * removed. An earlier sweep may not have got further than to unmount. Returns 1, 0 or -errno. */
+static int
+is_place(const ChTarget *target)
+{
+    struct stat st;
+
+    if (target->fd < 0)
+        return 0;
+    if (fstat(target->fd, &st) < 0)
+        return -errno;
+    return st.st_uid == 0 && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_size == 0));
+}
+
 /* Returns: false with the reply filled in, when it is still there. */
 static bool
 sweep_name(ChTarget *target, ChHandsReply *reply)
 {
     const uint64_t n_before = reply->size;
+    int is_ours;
 
     if (!detach(target, reply))
         return false;
-    return (reply->size == n_before && (target->fd < 0 || !S_ISBLK(target->facts.mode))) ||
-           remove_name(target->dir_fd, target->name, reply);
+    is_ours = reply->size > n_before || (target->fd >= 0 && S_ISBLK(target->facts.mode))
+                  ? 1
+                  : is_place(target);
+    if (is_ours < 0)
+        return fail(reply, CH_HANDS_STEP_TARGET, is_ours, "look at what may have been mounted on");
+    return is_ours == 0 || remove_name(target->dir_fd, target->name, reply);
 }
 
 static bool

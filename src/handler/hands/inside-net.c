@@ -65,13 +65,17 @@ ch_inside_join_net(int pidfd, ChHandsReply *reply)
     return result >= 0 || ch_reply_fail(reply, result, "failed to fetch network namespace object");
 }
 
-bool
-ch_inside_is_home(int network_fd)
+int
+ch_inside_check_away(int network_fd)
 {
     ChFileId id = {0};
+    int result = find_home();
 
-    return find_home() < 0 || ch_safe_identify(network_fd, &id, NULL) < 0 ||
-           (id.dev == home.id.dev && id.ino == home.id.ino);
+    if (result == 0)
+        result = ch_safe_identify(network_fd, &id, NULL);
+    if (result == 0 && id.dev == home.id.dev && id.ino == home.id.ino)
+        result = -EXDEV;
+    return result;
 }
 
 bool

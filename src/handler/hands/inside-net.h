@@ -27,9 +27,9 @@ bool ch_inside_make_tap(int pidfd, const char *name, uint32_t flags, ChHandsRepl
 /* Sets those of the mask. Needs CAP_NET_ADMIN; idempotent. */
 bool ch_inside_set_sysctls(int pidfd, uint32_t sysctls, ChHandsReply *reply);
 
-/* Whether that is the namespace which this process comes from, the node's own; also when nobody
- * knows. */
-bool ch_inside_is_home(int network_fd);
+/* Returns 0, or -errno: -EXDEV: that is the namespace which this process comes from, the node's
+ * own. */
+int ch_inside_check_away(int network_fd);
 
 /* Goes back to where the process came from, if it has left it. Returns: whether it is there; if
  * not, it must end. */

@@ -54,9 +54,11 @@ find_device(int dir_fd, ChHandsNode *out_source)
     for (int i = 0; i < n; i++) {
         ch_autofd int fd = ch_safe_open(dir_fd, names[i], O_PATH, 0, CH_RESOLVE_NO_LINKS);
         struct stat st;
+        const int result = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
 
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISBLK(st.st_mode) ||
-            (first != NULL && strcmp(first, names[i]) < 0))
+        if (ch_reply_is_unknown(result))
+            return -result;
+        if (result < 0 || !S_ISBLK(st.st_mode) || (first != NULL && strcmp(first, names[i]) < 0))
             continue;
         first = names[i];
         *out_source = (ChHandsNode){.rdev = st.st_rdev, .mode = st.st_mode};
@@ -142,7 +144,8 @@ make_target(ChTarget *target, ChHandsReply *reply)
 
     if (target->fd >= 0 && !S_ISBLK(target->facts.mode))
         return fail(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
-    if (target->fd < 0 && reply->source.errnum != 0)
+    /* A node that is there stays when its source is gone, but not because nobody could look. */
+    if (reply->source.errnum != 0 && (target->fd < 0 || ch_reply_is_unknown(-reply->source.errnum)))
         return fail(
             reply, CH_HANDS_STEP_IMAGE, reply->source.errnum, "find the device of the volume");
     if ((target->fd < 0 || !is_made(target, &reply->source)) && !make(target, reply))

@@ -65,8 +65,9 @@ ch_inside_own(int fd, const char *what, mode_t access, ChHandsReply *reply)
 /* --- the fixed devices */
 
 /* Whether sysfs has the character device under this name, such as "misc/sev": the kernel gives out
- * their numbers. With a number that nothing has, a node is nobody's, and harms nobody. */
-static bool
+ * their numbers. With a number that nothing has, a node is nobody's, and harms nobody. Returns 1, 0
+ * or -errno. */
+static int
 is_named(dev_t rdev, const char *subsystem, const char *name)
 {
     char path[256];
@@ -78,8 +79,10 @@ is_named(dev_t rdev, const char *subsystem, const char *name)
     (void)snprintf(path, sizeof(path), "%s/dev/char/%u:%u", sysfs_dir, major(rdev), minor(rdev));
     length = (size_t)snprintf(wanted, sizeof(wanted), "/%s/%s", subsystem, name);
     n = readlinkat(AT_FDCWD, path, target, sizeof(target));
+    if (n < 0 && ch_reply_is_unknown(-errno))
+        return -errno;
     if (n < 0 && errno == ENOENT)
-        return true;
+        return 1;
     return length < sizeof(wanted) && n >= (ssize_t)length && (size_t)n < sizeof(target) &&
            memcmp(target + n - length, wanted, length) == 0;
 }
@@ -90,11 +93,12 @@ typedef struct {
     int minor_number; /* ANY_MINOR: drawn by the kernel */
 } Device;
 
-static bool
+/* Returns as is_named(). */
+static int
 is_device(const struct stat *st, const Device *device)
 {
     if (!S_ISCHR(st->st_mode) || major(st->st_rdev) != MISC_MAJOR)
-        return false;
+        return 0;
     return device->minor_number == ANY_MINOR ? is_named(st->st_rdev, "misc", device->name)
                                              : minor(st->st_rdev) == (unsigned)device->minor_number;
 }
@@ -119,18 +123,22 @@ open_device(int root_fd, const Device *device, int *out_fd, ChHandsReply *reply)
 {
     ch_autofd int fd = ch_safe_open(root_fd, device->path, O_PATH, 0, CH_RESOLVE_NO_LINKS);
     struct stat st;
+    int result;
 
     if (fd < 0)
         return ch_reply_fail(reply, fd, "failed opening /%s", device->path);
     if (fstat(fd, &st) < 0)
         return ch_reply_fail(reply, errno, "stat /%s", device->path);
-    if (!is_device(&st, device))
+    result = is_device(&st, device);
+    if (result < 0)
+        return ch_reply_fail(reply, result, "look up what /%s is", device->path);
+    if (result == 0)
         return fail_device(device, reply);
     *out_fd = g_steal_fd(&fd);
     return true;
 }
 
-/* @may_lack: then what cannot be opened is left alone */
+/* @may_lack: then what is not there, or cannot be opened, is left alone */
 static bool
 own_device(int root_fd, const Device *device, bool may_lack, ChHandsReply *reply)
 {
@@ -138,11 +146,11 @@ own_device(int root_fd, const Device *device, bool may_lack, ChHandsReply *reply
     char what[64];
 
     if (!open_device(root_fd, device, &fd, reply)) {
-        if (may_lack) {
-            reply->errnum = 0;
-            reply->text[0] = '\0';
-        }
-        return may_lack;
+        if (!may_lack || ch_reply_is_unknown(-reply->errnum))
+            return false;
+        reply->errnum = 0;
+        reply->text[0] = '\0';
+        return true;
     }
     (void)snprintf(what, sizeof(what), "/%s", device->path);
     return ch_inside_own(fd, what, NODE_ACCESS, reply);
@@ -157,13 +165,16 @@ own_group(int dir_fd, const char *name, ChHandsReply *reply)
     ch_autofd int fd = ch_safe_open(dir_fd, name, O_PATH, 0, CH_RESOLVE_NO_LINKS);
     char what[64];
     struct stat st;
+    int result;
 
     if (fd < 0)
         return ch_reply_fail(reply, fd, "failed opening /" VFIO_DIR "/%.32s", name);
     if (fstat(fd, &st) < 0)
         return ch_reply_fail(reply, errno, "stat /" VFIO_DIR "/%.32s", name);
-    if (!S_ISCHR(st.st_mode) || !is_named(st.st_rdev, "vfio", name))
-        return true;
+    result = S_ISCHR(st.st_mode) ? is_named(st.st_rdev, "vfio", name) : 0;
+    if (result <= 0)
+        return result == 0 ||
+               ch_reply_fail(reply, result, "look up what /" VFIO_DIR "/%.32s is", name);
     (void)snprintf(what, sizeof(what), "/" VFIO_DIR "/%.32s", name);
     return ch_inside_own(fd, what, NODE_ACCESS, reply);
 }

@@ -218,11 +218,13 @@ static int
 set_mode(int fd, int mode)
 {
     ch_autofd int network_fd = ioctl(fd, SIOCGSKNS);
+    int result;
 
     if (network_fd < 0)
         return -errno;
-    if (ch_inside_is_home(network_fd))
-        return -EXDEV;
+    result = ch_inside_check_away(network_fd);
+    if (result < 0)
+        return result;
     return setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &mode, sizeof(mode)) < 0 ? -errno : 0;
 }
 

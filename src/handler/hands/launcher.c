@@ -181,16 +181,18 @@ ch_launcher_reconnect(const ChPodEntry *entry, int *out_socket_fd, ChHandsReply 
 }
 
 /* A pod has a mount namespace of its own. The brain has ours: taken over, it could listen at a
- * place like a launcher's, and hand us its own root, or whatever it finds there, as a pod's. */
-static bool
-has_our_mounts(pid_t pid)
+ * place like a launcher's, and hand us its own root, or whatever it finds there, as a pod's.
+ * Returns 0 or -errno: -EPERM: it is ours. */
+static int
+check_mounts(pid_t pid)
 {
     char path[CH_FD_PATH_SIZE];
     struct stat ours, theirs;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-    return stat("/proc/self/ns/mnt", &ours) < 0 || stat(path, &theirs) < 0 ||
-           (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino);
+    if (stat("/proc/self/ns/mnt", &ours) < 0 || stat(path, &theirs) < 0)
+        return ch_reply_is_unknown(-errno) ? -errno : -EPERM;
+    return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino ? -EPERM : 0;
 }
 
 bool
@@ -209,9 +211,12 @@ ch_launcher_open_root(const ChPodEntry *entry,
     root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
         return ch_reply_fail(reply, errno, ISOLATION_TEXT "open '%s'", path);
-    if (has_our_mounts(entry->pid))
+    result = check_mounts(entry->pid);
+    if (result == -EPERM)
         return ch_reply_fail(
-            reply, EPERM, ISOLATION_TEXT "process %d is in no pod", (int)entry->pid);
+            reply, result, ISOLATION_TEXT "process %d is in no pod", (int)entry->pid);
+    if (result < 0)
+        return ch_reply_fail(reply, result, ISOLATION_TEXT "look at its mount namespace");
     if (!ch_pidfd_is_alive(entry->pidfd))
         return ch_reply_fail(reply, ESRCH, ISOLATION_TEXT "process %d", (int)entry->pid);
 

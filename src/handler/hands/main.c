@@ -114,10 +114,12 @@ start_labeller(pid_t node_pid)
 {
     static const ChTapLabelPlaces places = {"/proc", "/proc/self/exe"};
     char node_root[64];
+    ChSelinuxMode mode;
 
     (void)snprintf(node_root, sizeof(node_root), "/proc/%d/root", (int)node_pid);
-    if (ch_selinux_mode(node_root, CH_SELINUX_OWN_LABEL) == CH_SELINUX_ABSENT)
-        return 0;
+    mode = ch_selinux_mode(node_root, CH_SELINUX_OWN_LABEL);
+    if (mode == CH_SELINUX_ABSENT || mode == CH_SELINUX_UNKNOWN)
+        return mode == CH_SELINUX_ABSENT ? 0 : -EAGAIN;
     return ch_labeller_start(&places);
 }
 

@@ -25,32 +25,42 @@ typedef struct {
     pid_t launcher;
     gsize n_threads;
     bool is_full;
+    int trouble;              /* -errno: a thread could not be looked at */
     pid_t threads[MAX_VCPUS]; /* as we see them */
     pid_t inner[MAX_VCPUS];   /* as the pod does */
 } Vcpus;
 
-/* -1: it runs none. */
+/* Returns 0 with the virtual CPU that it runs (-1: none, or it ended), or -errno. */
 static int
-vcpu_of(pid_t tid, const char *hypervisor)
+look_at_vcpu(pid_t tid, const char *hypervisor, int *out_cpu)
 {
     char path[64], comm[64];
+    long n;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)tid);
-    return ch_read_whole(AT_FDCWD, path, comm, sizeof(comm)) < 0
-               ? -1
-               : ch_proc_vcpu_of(comm, hypervisor);
+    n = ch_read_whole(AT_FDCWD, path, comm, sizeof(comm));
+    if (ch_reply_is_unknown(n))
+        return (int)n;
+    *out_cpu = n < 0 ? -1 : ch_proc_vcpu_of(comm, hypervisor);
+    return 0;
 }
 
 static bool
 take_vcpu(pid_t tid, void *data)
 {
     Vcpus *vcpus = data;
-    const int cpu = vcpu_of(tid, vcpus->hypervisor);
-    int inner;
+    int cpu = -1, inner;
 
+    vcpus->trouble = look_at_vcpu(tid, vcpus->hypervisor, &cpu);
+    if (vcpus->trouble < 0)
+        return false;
     if (cpu < 0 || (gsize)cpu / 8 >= vcpus->n_bytes || !(vcpus->cpus[cpu / 8] & 1u << cpu % 8))
         return true;
     inner = ch_process_inner_pid(vcpus->launcher, tid);
+    if (ch_reply_is_unknown(inner)) {
+        vcpus->trouble = inner;
+        return false;
+    }
     if (inner < 0) /* it ended */
         return true;
     vcpus->is_full = vcpus->n_threads == MAX_VCPUS;
@@ -91,6 +101,8 @@ ch_process_set_realtime(pid_t launcher,
     vcpus =
         (Vcpus){.cpus = cpus, .n_bytes = n_bytes, .hypervisor = hypervisor, .launcher = launcher};
     result = ch_process_list(qemu.pid, take_vcpu, &vcpus);
+    if (result == 0)
+        result = vcpus.trouble;
     if (result < 0 || vcpus.is_full)
         return ch_reply_fail(reply, result < 0 ? result : E2BIG, "list the virtual CPUs");
     result = ch_process_run_inside(launcher, pidfd, set_fifo_of_all, &vcpus);
@@ -111,16 +123,19 @@ is_pit(const ChProcess *process, bool is_kernel_thread, const void *data)
 
 typedef struct {
     pid_t tid;
+    int trouble; /* as of Vcpus */
 } First;
 
 static bool
 take_first_vcpu(pid_t tid, void *data)
 {
     First *first = data;
+    int cpu = -1;
 
-    if (vcpu_of(tid, "KVM") == 0)
+    first->trouble = look_at_vcpu(tid, "KVM", &cpu);
+    if (cpu == 0)
         first->tid = tid;
-    return first->tid == 0;
+    return first->trouble == 0 && first->tid == 0;
 }
 
 /* Returns 0 or -errno. */
@@ -131,6 +146,8 @@ follow(pid_t pit, pid_t qemu)
     First first = {0};
     int result = ch_process_list(qemu, take_first_vcpu, &first);
 
+    if (result == 0)
+        result = first.trouble;
     if (result < 0 || first.tid == 0)
         return result;
     if (sched_getaffinity(first.tid, sizeof(cpus), cpus) < 0 ||

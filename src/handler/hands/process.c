@@ -101,6 +101,7 @@ typedef struct {
     const void *data;
     ChProcess *out;
     bool is_found;
+    int trouble; /* -errno: an entry could not be looked at */
 } Search;
 
 static bool
@@ -109,8 +110,13 @@ look_at(pid_t pid, void *data)
     Search *search = data;
     ChProcStat stat;
     ChProcess process = {.pid = pid};
+    const int result = read_stat(pid, &stat);
 
-    if (read_stat(pid, &stat) < 0) /* it vanished */
+    if (ch_reply_is_unknown(result)) {
+        search->trouble = result;
+        return false;
+    }
+    if (result < 0) /* it vanished */
         return true;
     process.parent = stat.parent;
     (void)snprintf(process.name, sizeof(process.name), "%s", stat.name);
@@ -124,10 +130,12 @@ look_at(pid_t pid, void *data)
 int
 ch_process_find(ChProcessMatch match, const void *data, ChProcess *out_process)
 {
-    Search search = {match, data, out_process, false};
+    Search search = {match, data, out_process, false, 0};
     const int result = ch_process_list(0, look_at, &search);
 
-    return result < 0 ? result : search.is_found ? 0 : -ENOENT;
+    if (result < 0 || search.trouble < 0)
+        return result < 0 ? result : search.trouble;
+    return search.is_found ? 0 : -ENOENT;
 }
 
 /* A child of somebody by its name; the kernel cuts names to 15 bytes. */
@@ -190,7 +198,7 @@ ch_process_inner_pid(pid_t launcher, pid_t pid)
     const int outer = read_inner_pid(launcher, 0, &n_levels);
     const int inner = outer < 0 ? outer : read_inner_pid(pid, n_levels - 1, NULL);
 
-    return inner > 0 ? inner : -ESRCH;
+    return inner > 0 || ch_reply_is_unknown(inner) ? inner : -ESRCH;
 }
 
 /* Returns as ch_process_run_inside(). */

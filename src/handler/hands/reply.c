@@ -49,5 +49,12 @@ ch_reply_is_shortage(int errnum)
 {
     const int positive = abs(errnum);
 
-    return positive == ENOMEM || positive == EMFILE || positive == ENFILE || positive == EAGAIN;
+    return positive == ENOMEM || positive == ENOBUFS || positive == EMFILE || positive == ENFILE ||
+           positive == EAGAIN || positive == EINTR;
+}
+
+bool
+ch_reply_is_unknown(long result)
+{
+    return result == -EIO || (result < 0 && ch_reply_is_shortage((int)result));
 }

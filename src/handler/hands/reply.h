@@ -28,3 +28,8 @@ bool ch_reply_send(ChHandsReply *reply, int channel_fd, int fd);
 /* Whether an errno, of either sign, says nothing about the pod, and must not pass for a fact about
  * it: memory or descriptors are lacking for the moment, or a lookup was disturbed too often. */
 bool ch_reply_is_shortage(int errnum);
+
+/* Whether a -errno leaves open what is there: a shortage, or an error of the device, which may
+ * last. What is looked for is then neither found nor absent. @result: what a lookup returned, found
+ * (not negative) or not. */
+bool ch_reply_is_unknown(long result);

@@ -84,13 +84,16 @@ fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
     return ch_reply_fail(reply, errnum, "%s", what);
 }
 
-static bool
+/* Returns 1, 0 or -errno. */
+static int
 same_file(int fd, int other_fd)
 {
     ChFileId id, other;
+    int result = ch_safe_identify(fd, &id, NULL);
 
-    return ch_safe_identify(fd, &id, NULL) == 0 && ch_safe_identify(other_fd, &other, NULL) == 0 &&
-           id.dev == other.dev && id.ino == other.ino;
+    if (result == 0)
+        result = ch_safe_identify(other_fd, &other, NULL);
+    return result < 0 ? result : id.dev == other.dev && id.ino == other.ino;
 }
 
 static int
@@ -105,14 +108,24 @@ open_mounts(pid_t pid)
 }
 
 /* Whether the process is in a container: the brain, taken over, could listen in a pod's directory,
- * and so could somebody on the node; their roots are no images. */
-static bool
-is_in_container(pid_t pid, int node_fd)
+ * and so could somebody on the node; their roots are no images. Returns 0 or -errno: -EPERM: it is
+ * in none. */
+static int
+check_container(pid_t pid, int node_fd)
 {
     ch_autofd int fd = open_mounts(pid);
-    ch_autofd int own_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    ch_autofd int own_fd = fd < 0 ? fd : open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    int is_own, is_node;
 
-    return fd >= 0 && own_fd >= 0 && !same_file(fd, own_fd) && !same_file(fd, node_fd);
+    if (fd < 0)
+        return ch_reply_is_unknown(fd) ? fd : -EPERM;
+    if (own_fd < 0)
+        return -errno;
+    is_own = same_file(fd, own_fd);
+    is_node = same_file(fd, node_fd);
+    if (is_own < 0 || is_node < 0)
+        return MIN(is_own, is_node);
+    return is_own || is_node ? -EPERM : 0;
 }
 
 typedef struct {
@@ -120,6 +133,7 @@ typedef struct {
     const char *socket_name;
     const ChFileId *inode;
     unsigned n_tried;
+    int trouble; /* -errno of a place that could not be looked at; 0: none */
 } Search;
 
 /* A ChMountListFunc: whether the socket lies directly in what is mounted here. */
@@ -130,16 +144,21 @@ holds_socket(const char *mount_point, void *data)
     ch_autofd int dir_fd = -EBADF;
     ch_autofd int fd = -EBADF;
     ChFileId found;
+    int result;
 
     if (g_str_has_prefix(mount_point, "/proc") || g_str_has_prefix(mount_point, "/sys") ||
         g_str_has_prefix(mount_point, "/dev") || search->n_tried++ == MAX_TRIED)
         return false;
     dir_fd =
         ch_safe_open(search->root_fd, mount_point, O_PATH | O_DIRECTORY, 0, CH_RESOLVE_IN_ROOT);
-    if (dir_fd >= 0)
-        fd = ch_safe_open(dir_fd, search->socket_name, O_PATH, 0, CH_RESOLVE_NO_LINKS);
-    return fd >= 0 && ch_safe_identify(fd, &found, NULL) == 0 && found.dev == search->inode->dev &&
-           found.ino == search->inode->ino;
+    result = dir_fd;
+    if (result >= 0)
+        result = fd = ch_safe_open(dir_fd, search->socket_name, O_PATH, 0, CH_RESOLVE_NO_LINKS);
+    if (result >= 0)
+        result = ch_safe_identify(fd, &found, NULL);
+    if (ch_reply_is_unknown(result) && search->trouble == 0)
+        search->trouble = result;
+    return result >= 0 && found.dev == search->inode->dev && found.ino == search->inode->ino;
 }
 
 /* The emptyDir is mounted where the pod's template says, which is not for us to know. Returns 0 or
@@ -149,10 +168,12 @@ find_socket(pid_t pid, Search *search)
 {
     char path[CH_FD_PATH_SIZE];
     ch_autofd int fd = -EBADF;
+    int result;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : ch_mount_list_find(fd, holds_socket, search);
+    result = fd < 0 ? -errno : ch_mount_list_find(fd, holds_socket, search);
+    return result == -ENOENT && search->trouble != 0 ? search->trouble : result;
 }
 
 static bool
@@ -165,8 +186,11 @@ open_root(pid_t pid, int pidfd, int node_fd, Search *search, ChHandsReply *reply
     search->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (search->root_fd < 0)
         return fail(reply, CH_HANDS_STEP_ROOT, errno, "open the process's root");
-    if (!is_in_container(pid, node_fd))
-        return fail(reply, CH_HANDS_STEP_ROOT, EPERM, "the process is in no container");
+    result = check_container(pid, node_fd);
+    if (result == -EPERM)
+        return fail(reply, CH_HANDS_STEP_ROOT, result, "the process is in no container");
+    if (result < 0)
+        return fail(reply, CH_HANDS_STEP_ROOT, result, "look at the process's mount namespace");
     result = find_socket(pid, search);
     if (!ch_pidfd_is_alive(pidfd))
         return fail(reply, CH_HANDS_STEP_PROCESS, ESRCH, "the process that listens");

@@ -34,7 +34,8 @@ fake_cgroup_init(FakeCgroup *cgroup, const char *parent, const char *file)
     cgroup->dir = NULL;
     if (geteuid() != 0 || !g_file_test(probe, G_FILE_TEST_EXISTS))
         return;
-    cgroup->dir = g_strdup_printf("%s/ch-test-%d", parent, (int)getpid());
+    /* A test in a pid namespace of its own has a number that others have too. */
+    cgroup->dir = g_strdup_printf("%s/ch-test-%d-%08x", parent, (int)getpid(), g_random_int());
     if (mkdir(cgroup->dir, 0755) < 0)
         g_clear_pointer(&cgroup->dir, g_free);
 }

@@ -21,6 +21,10 @@
 
 #include "handler/hands/process.h"
 
+#ifndef FAKE_VM_SECONDS
+#define FAKE_VM_SECONDS 120 /* that its processes live at most */
+#endif
+
 typedef struct {
     pid_t keeper; /* our child; the monitor's parent */
     pid_t monitor, launcher, qemu, virtqemud;
@@ -60,7 +64,7 @@ fake_vm_sleep(const char *name)
 {
     (void)prctl(PR_SET_NAME, name);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(120);
+    alarm(FAKE_VM_SECONDS);
     for (;;)
         pause();
 }

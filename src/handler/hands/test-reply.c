@@ -37,13 +37,22 @@ test_cut(void)
 static void
 test_shortage(void)
 {
-    static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN};
+    static const int shortages[] = {ENOMEM, ENOBUFS, EMFILE, ENFILE, EAGAIN, EINTR};
     static const int facts[] = {ENOENT, ENOTDIR, ELOOP, EACCES, ECONNREFUSED, ESRCH};
 
     for (gsize i = 0; i < G_N_ELEMENTS(shortages); i++)
         g_assert_true(ch_reply_is_shortage(shortages[i]) && ch_reply_is_shortage(-shortages[i]));
     for (gsize i = 0; i < G_N_ELEMENTS(facts); i++)
         g_assert_false(ch_reply_is_shortage(facts[i]) || ch_reply_is_shortage(-facts[i]));
+}
+
+/* A descriptor or a length may be the number of an errno. */
+static void
+test_unknown(void)
+{
+    g_assert_true(ch_reply_is_unknown(-EIO) && ch_reply_is_unknown(-ENOMEM));
+    g_assert_false(ch_reply_is_unknown(EIO) || ch_reply_is_unknown(ENOMEM));
+    g_assert_false(ch_reply_is_unknown(0) || ch_reply_is_unknown(-ENOENT));
 }
 
 int
@@ -53,5 +62,6 @@ main(int argc, char **argv)
     g_test_add_func("/reply/text-ends-with-the-errno", test_text);
     g_test_add_func("/reply/text-is-cut", test_cut);
     g_test_add_func("/reply/shortage-is-no-fact", test_shortage);
+    g_test_add_func("/reply/unknown-is-neither-found-nor-absent", test_unknown);
     return g_test_run();
 }

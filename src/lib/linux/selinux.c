@@ -30,17 +30,29 @@ says(int fd, const char *text)
     return strspn(buffer + length, " \n") == strlen(buffer + length);
 }
 
+/* Whether a lookup that fails with it says nothing about what is there. */
+static bool
+is_shortage(int errnum)
+{
+    return errnum == ENOMEM || errnum == EMFILE || errnum == ENFILE || errnum == EINTR ||
+           errnum == EIO;
+}
+
 ChSelinuxMode
 ch_selinux_mode(const char *root, const char *label_file)
 {
     ch_autofd int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int root_errno = errno;
     ch_autofd int label_fd = open(label_file, O_RDONLY | O_CLOEXEC);
     ch_autofd int fd = -EBADF;
 
-    if (root_fd < 0)
+    if (root_fd < 0 && !is_shortage(root_errno))
         root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root_fd >= 0)
-        fd = openat(root_fd, ENFORCE_FILE, O_RDONLY | O_CLOEXEC);
+    if (root_fd < 0)
+        return CH_SELINUX_UNKNOWN;
+    fd = openat(root_fd, ENFORCE_FILE, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && is_shortage(errno))
+        return CH_SELINUX_UNKNOWN;
     if (fd < 0 && errno != EACCES && errno != EPERM)
         return CH_SELINUX_ABSENT;
     if (label_fd >= 0 && says(label_fd, NO_POLICY))

@@ -11,6 +11,7 @@ typedef enum {
     CH_SELINUX_ABSENT = 0, /* no SELinux, or no policy in it */
     CH_SELINUX_PERMISSIVE, /* also when it does not say */
     CH_SELINUX_ENFORCING,
+    CH_SELINUX_UNKNOWN, /* memory or descriptors are lacking, or the lookup was interrupted */
 } ChSelinuxMode;
 
 #define CH_SELINUX_OWN_LABEL "/proc/self/attr/current"
