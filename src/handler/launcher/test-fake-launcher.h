@@ -24,6 +24,9 @@ typedef struct {
     const char *text;     /* with OK: of a refusal; NULL: success */
     const char *only;     /* (nullable): the one method that all this is about, "Kill" */
     bool is_hanging;      /* calls are never answered */
+    bool is_leaving;      /* it ends with the next call, and is not there any more */
+    bool has_left;
+    int fd; /* the server's end of the newest connection */
     uint32_t versions[2];
     gsize n_versions;
     const char *domain, *guest_info;
@@ -36,12 +39,16 @@ typedef struct {
 static inline bool
 fake_misbehave(FakeLauncher *fake, ChGrpcServerCall *call)
 {
-    if (fake->is_hanging)
+    if (fake->is_hanging || fake->is_leaving)
         g_ptr_array_add(fake->hanging, call);
     else if (fake->status != CH_GRPC_OK)
         ch_grpc_server_call_fail(call, fake->status, fake->text);
     else
         return false;
+    if (fake->is_leaving) {
+        fake->has_left = true;
+        (void)shutdown(fake->fd, SHUT_RDWR);
+    }
     return true;
 }
 
@@ -211,7 +218,7 @@ static const ChGrpcMethod fake_methods[] = {
 static inline void
 fake_launcher_open(FakeLauncher *fake)
 {
-    *fake = (FakeLauncher){.versions = {1}, .n_versions = 1};
+    *fake = (FakeLauncher){.versions = {1}, .n_versions = 1, .fd = -EBADF};
     pthread_mutex_init(&fake->lock, NULL);
     fake->calls = g_string_new(NULL);
     fake->hanging = g_ptr_array_new();
@@ -263,6 +270,9 @@ fake_launcher_connect(FakeLauncher *fake)
 
     g_assert_no_errno(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
     *connection = (FakeConnection){fake, fds[0]};
+    pthread_mutex_lock(&fake->lock);
+    fake->fd = fds[0];
+    pthread_mutex_unlock(&fake->lock);
     ch_loop_post(fake->loop, fake_accept, connection, g_free);
     return fds[1];
 }

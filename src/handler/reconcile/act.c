@@ -132,6 +132,34 @@ ch_act_clean_up(ChPass *pass, const char *uid, GError **error)
     return true;
 }
 
+/* Whether the launcher has ended meanwhile: the connection broke, and nobody answers in its place.
+ */
+static bool
+has_left(const ChPass *pass, const ChLauncherClient *client, const char *uid)
+{
+    g_autoptr(ChLauncherClient) again = NULL;
+
+    if (ch_grpc_channel_is_usable(client->channel))
+        return false;
+    again = get_verified(pass, uid, NULL);
+    return again == NULL;
+}
+
+/* A launcher that ends while it is told to delete is gone, as one that does not answer the Ping
+ * before it. That must not count as a failure: the phase that is stored with it is final, and so
+ * the condition would stay. */
+static bool
+send_deletion(const ChPass *pass, const ChLauncherClient *client, const char *uid, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+
+    if (send_ending(pass, client, CH_LAUNCHER_RPC_DELETE, uid, &reason) ||
+        has_left(pass, client, uid))
+        return true;
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return false;
+}
+
 static bool
 delete_domain(ChPass *pass, const char *uid, GError **error)
 {
@@ -142,7 +170,7 @@ delete_domain(ChPass *pass, const char *uid, GError **error)
     CH_CRASH_POINT("delete/verified");
     if (client != NULL) { /* else the launcher is gone, and its domain with it */
         ch_pass_record(pass, ch_event_new(CH_EVENT_SIGNALED_DELETION, NULL));
-        ok = send_ending(pass, client, CH_LAUNCHER_RPC_DELETE, uid, error);
+        ok = send_deletion(pass, client, uid, error);
         CH_CRASH_POINT("delete/sent");
         if (ok)
             ch_log_info(&context, "Signaled deletion for %s", pass->name);

@@ -237,7 +237,13 @@ static inline bool
 node_reconnect(gpointer data, gpointer pod, int *out_fd, GError **error)
 {
     Node *node = data;
+    bool has_left;
 
+    pthread_mutex_lock(&node->fake.lock);
+    has_left = node->fake.has_left;
+    pthread_mutex_unlock(&node->fake.lock);
+    if (has_left)
+        return ch_fail_errno(error, ECONNREFUSED, "cannot connect");
     *out_fd = fake_launcher_connect(&node->fake);
     return true;
 }

@@ -497,6 +497,46 @@ test_kill_cancelled(Node *node, gconstpointer data)
     node_assert_trace(node, " hook:PreVMStop Info Ping Kill");
 }
 
+#define GUEST_ENDED "Stopped: The VirtualMachineInstance was shut down.; "
+
+/* A pass over a VM whose guest ended. Returns: whether what was written says that it failed */
+static bool
+delete_fails(Node *node)
+{
+    g_autoptr(ChJson) stored = NULL;
+
+    node->fake.only = "Delete";
+    node_set_vmi(node, VMI(HERE, "'phase':'Running'"));
+    node_set_domain(node, DOMAIN("Shutoff", "Shutdown", ""));
+    node_pass(node);
+    stored = ch_json_parse(node->last_put, -1, NULL);
+    g_assert_cmpstr(ch_json_string_at(stored, "status", "phase"), ==, "Succeeded");
+    return ch_json_find(ch_json_at(stored, "status", "conditions"), "type", "Synchronized") != NULL;
+}
+
+/* Nobody would take the condition of a final VMI back. */
+static void
+test_launcher_ends_while_it_deletes(Node *node, gconstpointer data)
+{
+    node->fake.is_leaving = true;
+    g_assert_false(delete_fails(node));
+    node_assert_trace(node, CONNECTED " Ping Delete PUT:Succeeded");
+    node_assert_events(node, DELETED GUEST_ENDED);
+    test_wait_until(node->loop, node->has_clean_up);
+}
+
+static void
+test_launcher_that_stays_fails_to_delete(Node *node, gconstpointer data)
+{
+    fake_launcher_answer(&node->fake, CH_GRPC_UNAVAILABLE, "x");
+    g_assert_true(delete_fails(node));
+    node_assert_trace(node, CONNECTED " Ping Delete PUT:Succeeded");
+    node_assert_events(node,
+                       DELETED "SyncFailed: unknown error encountered sending command Delete: "
+                               "rpc error: code = Unavailable desc = x; " GUEST_ENDED);
+    g_assert_false(node->has_clean_up);
+}
+
 /* spec:01#19 spec:02-14.1#17, without hotplug volumes, which are not built yet */
 static void
 test_running_tells_its_machine(Node *node, gconstpointer data)
@@ -611,6 +651,8 @@ main(int argc, char **argv)
     ADD("grace-begins-with-the-launcher", NULL, test_grace_begins_with_the_launcher);
     ADD("99-ping-unavailable", NULL, test_ping_unavailable);
     ADD("99-kill-cancelled", NULL, test_kill_cancelled);
+    ADD("launcher-ends-while-it-deletes", NULL, test_launcher_ends_while_it_deletes);
+    ADD("launcher-that-stays-fails-to-delete", NULL, test_launcher_that_stays_fails_to_delete);
     ADD("19-running-tells-its-machine", NULL, test_running_tells_its_machine);
     ADD("memory-dump", NULL, test_memory_dump);
     ADD("54-no-kvm", NULL, test_no_kvm);

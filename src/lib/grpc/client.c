@@ -267,6 +267,15 @@ retry(ChGrpcCall *call)
 }
 
 static void
+set_state(ChGrpcChannel *channel, ChGrpcChannelState state)
+{
+    pthread_mutex_lock(&channel->gate.lock);
+    channel->state = MAX(channel->state, state); /* a channel never gets younger */
+    pthread_mutex_unlock(&channel->gate.lock);
+    pthread_cond_broadcast(&channel->gate.changed);
+}
+
+static void
 on_close(gpointer data, uint32_t h2_error, const GError *error)
 {
     ChGrpcCall *call = data;
@@ -289,7 +298,8 @@ on_close(gpointer data, uint32_t h2_error, const GError *error)
             call_fail(call, CH_GRPC_UNAVAILABLE, "connection error: desc = \"%s\"", error->message);
         break;
     case CH_HTTP_ERROR_EOF:
-    case CH_HTTP_ERROR_RESET:
+    case CH_HTTP_ERROR_RESET: /* who learns of it asks what the channel is still good for */
+        set_state(call->channel, CH_GRPC_CHANNEL_DRAINING);
         call_fail(call, CH_GRPC_UNAVAILABLE, "error reading from server: %s", error->message);
         break;
     case CH_HTTP_ERROR_REFUSED:
@@ -347,15 +357,6 @@ ch_grpc_channel_error(ChGrpcChannelState state)
                                    CH_GRPC_UNAVAILABLE,
                                    "connection error: desc = \"the server takes no new calls\"");
     return NULL;
-}
-
-static void
-set_state(ChGrpcChannel *channel, ChGrpcChannelState state)
-{
-    pthread_mutex_lock(&channel->gate.lock);
-    channel->state = MAX(channel->state, state); /* a channel never gets younger */
-    pthread_mutex_unlock(&channel->gate.lock);
-    pthread_cond_broadcast(&channel->gate.changed);
 }
 
 static ChGrpcChannelState

@@ -170,6 +170,8 @@ on_done(gpointer data, const GError *error)
 
     g_assert_false(f->is_done);
     ch_grpc_call_cancel(f->call); /* allowed, and does nothing */
+    if (f->script->closes) /* who learns that the call was lost sees the same of its channel */
+        g_assert_false(ch_grpc_channel_is_usable(f->channel));
     if (f->starts_when_done) {
         f->starts_when_done = false;
         start(f, DEADLINE_US);
