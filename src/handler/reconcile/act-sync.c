@@ -95,6 +95,21 @@ take_ownership(const ChPass *pass, ChPod *pod, bool is_nonroot)
     return result;
 }
 
+/* Step 9 of §22. A launcher that answers before it reports its domain has defined it once. */
+static void
+note_sync(const ChPass *pass)
+{
+    bool is_first;
+
+    if (pass->decision.action == CH_ACTION_UPDATE) {
+        ch_controller_forget_sync(pass->controller, pass->vmi.uid);
+        return;
+    }
+    is_first = ch_controller_note_sync(pass->controller, pass->vmi.uid);
+    if (is_first && ch_domain_live(pass->domain) == NULL)
+        ch_pass_record(pass, ch_event_new(CH_EVENT_CREATED, NULL));
+}
+
 /* Steps 3, 8 and 9 of §22. */
 static ChActResult
 sync_vmi(ChPass *pass, const ChLauncherClient *client)
@@ -114,8 +129,7 @@ sync_vmi(ChPass *pass, const ChLauncherClient *client)
     }
     if (ok) {
         ch_controller_stage(pass->controller, pass, CH_STAGE_SYNCED);
-        if (ch_domain_live(pass->domain) == NULL)
-            ch_pass_record(pass, ch_event_new(CH_EVENT_CREATED, NULL));
+        note_sync(pass);
         ok = ch_act_keep_house(pass, client->pod, &error); /* step 10 */
     }
     return ch_act_result(ok, error);

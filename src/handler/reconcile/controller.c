@@ -20,6 +20,7 @@
 #define IO_RETRY_INITIAL_US (10 * CH_SECOND_US)
 #define IO_RETRY_MAX_US     (180 * CH_SECOND_US)
 #define IO_RETRY_WINDOW_US  (30 * CH_SECOND_US)
+#define REPORT_US           CH_SECOND_US /* from a launcher's answer until it reports what it did */
 
 struct ChController {
     ChReconcileEnv env;
@@ -30,12 +31,13 @@ struct ChController {
     ChFinalPhases *final_phases;
     bool is_started;
 
-    /* Told by passes as well: `lock` guards the five below, and is never held across I/O. */
+    /* Told by passes as well: `lock` guards the six below, and is never held across I/O. */
     pthread_mutex_t lock;
     ChExpectations *expectations;
     ChRetryManager *io_retries;
     ChSriovPlugs *sriov_plugs;
     GHashTable *stopping; /* VMI UID (owned) -> monotonic time, owned */
+    GHashTable *synced;   /* the same */
     ChStages *stages;
     ChLastLines *last_lines;
 };
@@ -170,6 +172,40 @@ ch_controller_stopping_for(ChController *controller, const char *uid, bool begin
     return for_us;
 }
 
+bool
+ch_controller_note_sync(ChController *controller, const char *uid)
+{
+    const int64_t now_us = ch_time_now_us();
+    bool is_first;
+
+    pthread_mutex_lock(&controller->lock);
+    is_first =
+        g_hash_table_replace(controller->synced, g_strdup(uid), g_memdup2(&now_us, sizeof(now_us)));
+    pthread_mutex_unlock(&controller->lock);
+    return is_first;
+}
+
+void
+ch_controller_forget_sync(ChController *controller, const char *uid)
+{
+    pthread_mutex_lock(&controller->lock);
+    g_hash_table_remove(controller->synced, uid);
+    pthread_mutex_unlock(&controller->lock);
+}
+
+bool
+ch_controller_is_sync_fresh(ChController *controller, const char *uid)
+{
+    const int64_t *since;
+    bool is_fresh;
+
+    pthread_mutex_lock(&controller->lock);
+    since = g_hash_table_lookup(controller->synced, uid);
+    is_fresh = since != NULL && ch_time_now_us() - *since < REPORT_US;
+    pthread_mutex_unlock(&controller->lock);
+    return is_fresh;
+}
+
 static void
 log_stage(ChController *controller, const char *key, const char *uid, ChStage stage)
 {
@@ -247,6 +283,7 @@ ch_controller_forget_domain(ChController *controller, const char *key, const cha
     pthread_mutex_lock(&controller->lock);
     ch_sriov_plugs_forget(controller->sriov_plugs, uid);
     g_hash_table_remove(controller->stopping, uid);
+    g_hash_table_remove(controller->synced, uid);
     pthread_mutex_unlock(&controller->lock);
     ch_guest_panics_forget(controller->env.panics, uid);
     *post = (DomainPost){controller, g_strdup(key), g_strdup(uid)};
@@ -335,6 +372,7 @@ forget_vmi(ChController *controller, const char *uid)
     ch_last_lines_forget(controller->last_lines, uid);
     ch_sriov_plugs_forget(controller->sriov_plugs, uid);
     g_hash_table_remove(controller->stopping, uid);
+    g_hash_table_remove(controller->synced, uid);
     pthread_mutex_unlock(&controller->lock);
     ch_controller_forget_phase(controller, uid);
     ch_launcher_clients_forget(controller->env.clients, uid);
@@ -554,6 +592,7 @@ ch_controller_new(const ChReconcileEnv *env)
         ch_retry_manager_new(IO_RETRY_INITIAL_US, IO_RETRY_MAX_US, IO_RETRY_WINDOW_US);
     controller->sriov_plugs = ch_sriov_plugs_new();
     controller->stopping = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    controller->synced = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     controller->stages = ch_stages_new();
     controller->last_lines = ch_last_lines_new();
     return controller;
@@ -577,6 +616,7 @@ ch_controller_free(ChController *controller)
     ch_retry_manager_free(controller->io_retries);
     ch_sriov_plugs_free(controller->sriov_plugs);
     g_hash_table_unref(controller->stopping);
+    g_hash_table_unref(controller->synced);
     ch_stages_free(controller->stages);
     ch_last_lines_free(controller->last_lines);
     ch_final_phases_free(controller->final_phases);

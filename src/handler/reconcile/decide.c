@@ -83,6 +83,7 @@ typedef enum {
     DEAD = 1u << 27,     /* the launcher does not answer */
     IO_ASKED = 1u << 28,
     IO_LATER = 1u << 29,
+    SYNCED = 1u << 30, /* and the launcher has had no time to report what runs */
 } Truth;
 
 #define NOT_OURS(truths) (((truths) & (IN_PROGRESS | ELSEWHERE | LEAVING)) != 0)
@@ -138,6 +139,7 @@ static const Row sync_rows[] = {
     {0, PROBED,                        CH_ACTION_PROBE_LAUNCHER,  0, "does the launcher answer"},
     {STARTING, 0,                      CH_ACTION_NONE,         S(1), "the launcher is not initialized"},
     {DEAD, 0,                          CH_ACTION_REFUSE_UPDATE,   0, "the launcher does not answer"},
+    {SYNCED, RUNNING,                  CH_ACTION_NONE,         S(1), "what the launcher reports is on its way"},
     {RUNNING, 0,                       CH_ACTION_UPDATE,          0, "the domain follows the VMI"},
     {0, 0,                             CH_ACTION_START,           0, "the VMI is to start"},
 };
@@ -320,6 +322,8 @@ truths_of(const ChFacts *facts, const ChDomain *domain)
            when(facts->expectations_satisfied, EXPECTED) | truths_of_domain(domain) |
            truths_of_predecessor(facts, domain) | truths_of_migration(facts, domain) |
            truths_of_launcher(facts) | truths_of_ending(facts->vmi, domain) |
+           when(facts->is_sync_fresh && (domain == NULL || ch_domain_is_unstarted(domain)),
+                SYNCED) |
            truths_of_phase(facts->vmi, phase_verdict(facts, domain));
 }
 

@@ -79,7 +79,9 @@ typedef struct {
     bool cleaned_up_failed;
     ChIoRetry io_retry;
     int64_t io_retry_delay_us;
-    ChPhase remembered;      /* final phase that could not be stored (see ch_phase_decide) */
+    bool is_sync_fresh; /* the launcher has just answered SyncVirtualMachine: what it reports may be
+                           on its way */
+    ChPhase remembered; /* final phase that could not be stored (see ch_phase_decide) */
     int64_t stopping_for_us; /* how long the domain has been shut down by this agent; -1: not yet */
     int64_t now_us;          /* wall clock */
 } ChFacts;

@@ -241,6 +241,7 @@ decide_once(ChPass *pass)
     const char *uid = ch_decide_uid(&pass->facts);
 
     pass->facts.stopping_for_us = ch_controller_stopping_for(pass->controller, uid, false);
+    pass->facts.is_sync_fresh = ch_controller_is_sync_fresh(pass->controller, uid);
     pass->decision = ch_decide(&pass->facts);
 }
 

@@ -197,6 +197,24 @@ test_start(Node *node, gconstpointer data)
     node_assert_trace(node, " Sync"); /* steady: no hook, no write */
 }
 
+/* It answers the sync and reports its domain afterwards: one sync, one event. One that never
+ * reports is asked again. */
+static void
+test_launcher_reports_late(Node *node, gconstpointer data)
+{
+    if (fake_pod_skip())
+        return;
+    node_set_vmi(node, VMI(HERE, "'phase':'Scheduled'"));
+    node_pass(node);
+    node_assert_trace(node, " Info hook:PreVMStart Sync PUT:Scheduled");
+    node_echo(node);
+    node_run(node);
+    node_assert_trace(node, "");
+    node_wait_for_pass(node); /* nobody says "look" */
+    node_assert_trace(node, " hook:PreVMStart Sync");
+    node_assert_events(node, "Created: VirtualMachineInstance defined.; ");
+}
+
 /* spec:01#100: neither an error nor a timer; the update resumes it */
 static void
 test_sev_session(Node *node, gconstpointer data)
@@ -607,16 +625,16 @@ test_no_tun(Node *node, gconstpointer data)
 
     if (fake_pod_skip())
         return;
-    node_set_vmi(node, VMI(HERE, "'phase':'Scheduled','runtimeUser':107"));
-    node_pass(node);
-    node_assert_events(node, "Created: VirtualMachineInstance defined.; ");
     node_set_vmi(node,
                  "{" HERE ",'spec':{'domain':{'devices':{}}},'status':{" PODS
                  ",'phase':'Scheduled','runtimeUser':107}}");
-    ch_controller_vmi_changed(node->controller, node->vmi);
-    node_run(node);
+    node_pass(node);
     events = node_take_events(node);
     g_assert_nonnull(strstr(events, "Critical network error: failed to set up tun device, "));
+    node_set_vmi(node, VMI(HERE, "'phase':'Scheduled','runtimeUser':107"));
+    ch_controller_vmi_changed(node->controller, node->vmi);
+    node_run(node);
+    node_assert_events(node, "Created: VirtualMachineInstance defined.; ");
 }
 
 #define ADD(path, data, func)                                                                      \
@@ -634,6 +652,7 @@ main(int argc, char **argv)
     ADD("10-unresponsive", NULL, test_unresponsive);
     ADD("15-bad-key", NULL, test_bad_key);
     ADD("start", NULL, test_start);
+    ADD("launcher-reports-late", NULL, test_launcher_reports_late);
     ADD("100-sev-session", NULL, test_sev_session);
     ADD("hooks/pre-start", NULL, test_pre_start_hook_fails);
     ADD("hooks/post-start", NULL, test_post_start_hook_fails);

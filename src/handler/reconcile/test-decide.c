@@ -144,6 +144,40 @@ test_post_stop_hook(void)
     g_assert_false(ch_decide(&facts).post_stop_hook);
 }
 
+/* A launcher that answered a sync, and did not report yet, is not synced again, but for a second.
+ */
+static void
+test_fresh_sync(void)
+{
+    const ChVmiView vmi = {.uid = "u",
+                           .phase = CH_PHASE_SCHEDULED,
+                           .node_label = "node01",
+                           .status_node = "",
+                           .target_node_label = ""};
+    const ChDomain unstarted = {.uid = "u",
+                                .status = CH_DOMAIN_SHUTOFF,
+                                .status_text = "Shutoff",
+                                .reason_text = "Unknown"};
+    ChFacts facts = {.node = "node01",
+                     .vmi = &vmi,
+                     .existence = CH_EXISTENCE_EXISTS,
+                     .expectations_satisfied = true,
+                     .launcher = CH_LAUNCHER_RESPONSIVE,
+                     .is_sync_fresh = true};
+    ChDecision decision = ch_decide(&facts);
+
+    g_assert_cmpint(decision.action, ==, CH_ACTION_NONE);
+    g_assert_cmpint(decision.requeue_us, ==, CH_SECOND_US);
+    g_assert_true(decision.updates_status);
+    facts.domain = &unstarted;
+    g_assert_cmpint(ch_decide(&facts).action, ==, CH_ACTION_NONE);
+    facts.launcher = CH_LAUNCHER_UNRESPONSIVE; /* it died */
+    g_assert_cmpint(ch_decide(&facts).action, ==, CH_ACTION_REFUSE_UPDATE);
+    facts.launcher = CH_LAUNCHER_RESPONSIVE;
+    facts.is_sync_fresh = false;
+    g_assert_cmpint(ch_decide(&facts).action, ==, CH_ACTION_START);
+}
+
 /* --- every combination --- */
 
 static const struct {
@@ -318,7 +352,7 @@ check_with_every_fact(ChFacts *facts, unsigned *seen)
 {
     static const char *const ghosts[] = {NULL, "u1", "old"};
 
-    for (unsigned combination = 0; combination < 3 * 4 * 4 * 3 * 2; combination++) {
+    for (unsigned combination = 0; combination < 3 * 4 * 4 * 3 * 2 * 2; combination++) {
         unsigned rest = combination;
 
         facts->ghost_uid = ghosts[take(&rest, 3)];
@@ -326,6 +360,7 @@ check_with_every_fact(ChFacts *facts, unsigned *seen)
         facts->stale_launcher = take(&rest, CH_LAUNCHER_N);
         facts->io_retry = take(&rest, CH_IO_RETRY_N);
         facts->cleaned_up_failed = take(&rest, 2);
+        facts->is_sync_fresh = take(&rest, 2);
         check_facts(facts, seen);
     }
 }
@@ -474,6 +509,7 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         g_test_add_data_func(cases[i].path, &cases[i], test_decide);
     g_test_add_func("/decide/post-stop-hook", test_post_stop_hook);
+    g_test_add_func("/decide/fresh-sync", test_fresh_sync);
     g_test_add_func("/decide/every-combination-has-one-safe-answer",
                     test_every_combination_has_one_safe_answer);
     g_test_add_func("/decide/every-combination-reaches-a-fixed-point",
