@@ -495,11 +495,11 @@ pass_work(gpointer data) /* worker */
     deliver(data);
 }
 
-/* Whether decide() would ignore it, and nobody need be told of that: no worker has to look. */
+/* Whether decide() ignores it, and nobody need be told of that: no worker has to look. */
 static bool
 waits_for_write(const ChPass *pass)
 {
-    return pass->object != NULL && !pass->expectations_satisfied &&
+    return ch_decide_awaits_write(pass->object != NULL, pass->expectations_satisfied) &&
            (pass->domain == NULL || pass->domain->status != CH_DOMAIN_UNKNOWN);
 }
 

@@ -49,7 +49,7 @@ ch_action_fetches_fact(ChAction action)
 typedef enum {
     EXISTS = 1u << 0,
     GONE = 1u << 1,
-    EXPECTED = 1u << 2, /* no write of ours is on its way back */
+    WRITTEN = 1u << 2, /* by us, and it is on its way back */
     FINAL = 1u << 3,
     RUNNING = 1u << 4, /* the phase, not the domain */
 
@@ -103,7 +103,7 @@ typedef struct {
 /* 01 §17: before it is known that the VMI is this node's to reconcile. First match wins. */
 static const Row execute_rows[] = {
     {0, EXISTS | GONE,                 CH_ACTION_ASK_CLUSTER,     0, "not in the local store"},
-    {EXISTS, EXPECTED,                 CH_ACTION_IGNORE,          0, "an own write has not come back yet"},
+    {WRITTEN, 0,                       CH_ACTION_IGNORE,          0, "an own write has not come back yet"},
     {STALE_DOMAIN, STALE_PROBED,       CH_ACTION_PROBE_STALE,     0, "the domain is another VM's"},
     {STALE_DOMAIN | STALE_WAIT, 0,     CH_ACTION_IGNORE,       S(1), "another VM of this name starts"},
     {STALE_DOMAIN | STALE_DEAD, 0,     CH_ACTION_CLEAN_UP_STALE, S(5), "another VM of this name is gone"},
@@ -162,6 +162,12 @@ when(bool condition, unsigned truth)
 }
 
 /* --- facts -> truths --- */
+
+bool
+ch_decide_awaits_write(bool exists, bool expectations_satisfied)
+{
+    return exists && !expectations_satisfied;
+}
 
 const char *
 ch_decide_uid(const ChFacts *facts)
@@ -319,9 +325,11 @@ truths_of(const ChFacts *facts, const ChDomain *domain)
 {
     return when(facts->vmi != NULL, EXISTS) |
            when(facts->vmi == NULL && facts->existence == CH_EXISTENCE_GONE, GONE) |
-           when(facts->expectations_satisfied, EXPECTED) | truths_of_domain(domain) |
-           truths_of_predecessor(facts, domain) | truths_of_migration(facts, domain) |
-           truths_of_launcher(facts) | truths_of_ending(facts->vmi, domain) |
+           when(ch_decide_awaits_write(facts->vmi != NULL, facts->expectations_satisfied),
+                WRITTEN) |
+           truths_of_domain(domain) | truths_of_predecessor(facts, domain) |
+           truths_of_migration(facts, domain) | truths_of_launcher(facts) |
+           truths_of_ending(facts->vmi, domain) |
            when(facts->is_sync_fresh && (domain == NULL || ch_domain_is_unstarted(domain)),
                 SYNCED) |
            truths_of_phase(facts->vmi, phase_verdict(facts, domain));

@@ -103,6 +103,10 @@ ChDecision ch_decide(const ChFacts *facts);
  * Both nullable; a deleted domain does not exist. */
 char *ch_decide_log_line(const ChVmiView *vmi, const ChDomain *domain);
 
+/* Whether ch_decide() ignores a VMI, whatever else is known, as a write of ours is on its way back:
+ * 01 §17 row 2. @exists: it is in the local store, or was found in the cluster */
+bool ch_decide_awaits_write(bool exists, bool expectations_satisfied);
+
 /* Whom the key is about: the VMI's UID, else the domain's, else the ghost record's, else "".
  * Borrowed from the facts. 01 §17 rows 4 and 5. */
 const char *ch_decide_uid(const ChFacts *facts);

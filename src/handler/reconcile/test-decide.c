@@ -314,12 +314,14 @@ assert_safe(const ChFacts *facts, const ChDecision *decision)
         g_assert_true(ch_domain_is_alive(facts->domain));
         g_assert_cmpint(decision->shutdown.step, !=, CH_SHUTDOWN_INVALID);
     }
+    g_assert_true(ch_decide_awaits_write(vmi != NULL, facts->expectations_satisfied) ==
+                  g_str_equal(decision->reason, "an own write has not come back yet"));
     if (vmi == NULL) {
         g_assert_true(facts->existence == CH_EXISTENCE_UNKNOWN || (action & for_gone) != 0);
         g_assert_false(decision->updates_status);
         return;
     }
-    if (!facts->expectations_satisfied)
+    if (ch_decide_awaits_write(vmi != NULL, facts->expectations_satisfied))
         g_assert_cmpint(decision->action, ==, CH_ACTION_IGNORE);
     if (!ch_vmi_is_owned_by(vmi, "node01"))
         g_assert_true((action & for_elsewhere) != 0);
