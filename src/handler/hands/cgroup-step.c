@@ -9,6 +9,7 @@
 #include "handler/hands/cgroup-threads.h"
 #include "handler/hands/cgroup.h"
 #include "handler/hands/inside-devices.h"
+#include "handler/hands/inside-node.h"
 #include "handler/hands/launcher.h"
 #include "handler/hands/process-sched.h"
 #include "handler/hands/process.h"
@@ -39,6 +40,7 @@ ch_cgroup_step_set_devices(const ChStep *step, const void *bytes, int root_fd, C
 
     return take_rules(step, bytes, &requested, reply) &&
            ch_inside_list_devices(root_fd, step->request.flags, &base, reply) &&
+           ch_inside_has_volumes(step->pod_uid, &requested, &base, reply) &&
            ch_launcher_hold(step->pid, root_fd, &pidfd, reply) &&
            ch_cgroup_open(step->pid, pidfd, "devices", &cgroup, reply) &&
            ch_cgroup_set_devices(&cgroup, &requested, &base, reply);

@@ -22,6 +22,7 @@
 /* What a child gets of a task. */
 typedef struct {
     ChHandsRequest request;
+    char pod_uid[CH_HANDS_UID_SIZE];
     pid_t pid;      /* CONNECT: the listener's */
     ChFileId inode; /* CONNECT: of the socket it was reached by */
     uint32_t slot;  /* what is noted on the board once it is done, if the child answers the brain */

@@ -6,16 +6,19 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "handler/hands/dir-list.h"
 #include "handler/hands/reply.h"
 #include "handler/hands/target.h"
 #include "lib/base/fd.h"
+#include "lib/linux/mount-tree.h"
 #include "lib/linux/safe-path.h"
 
-#define NON_ROOT_ID     107 /* user and group `qemu` of every launcher image */
-#define MAX_NODES       16  /* names in a source's directory; there is one */
+#define NON_ROOT_ID     107  /* user and group `qemu` of every launcher image */
+#define MAX_NODES       16   /* names in a source's directory; there is one */
+#define MAX_VOLUMES     1024 /* names in a pod's directory that are looked at */
 #define PERMISSION_BITS 0777u
 
 static bool
@@ -41,7 +44,8 @@ open_volume(const ChHandsRequest *request,
 
 /* --- the source --- */
 
-/* The first block device by name. Returns 0 or a positive errno. */
+/* The first block device by name. The runtime gives it one name: another is not from there. Returns
+ * 0 or a positive errno. */
 static int
 find_device(int dir_fd, ChHandsNode *out_source)
 {
@@ -58,7 +62,8 @@ find_device(int dir_fd, ChHandsNode *out_source)
 
         if (ch_reply_is_unknown(result))
             return -result;
-        if (result < 0 || !S_ISBLK(st.st_mode) || (first != NULL && strcmp(first, names[i]) < 0))
+        if (result < 0 || !S_ISBLK(st.st_mode) || st.st_nlink != 1 ||
+            (first != NULL && strcmp(first, names[i]) < 0))
             continue;
         first = names[i];
         *out_source = (ChHandsNode){.rdev = st.st_rdev, .mode = st.st_mode};
@@ -168,6 +173,92 @@ ch_inside_make_node(const ChHandsRequest *request, ChHandsReply *reply)
     is_done = make_target(&target, reply);
     ch_target_clear(&target);
     return is_done;
+}
+
+/* --- devices of volumes --- */
+
+/* The numbers of the nodes in an open directory. Returns how many, or -errno. */
+static int
+list_nodes(int dir_fd, dev_t rdevs[MAX_VOLUMES])
+{
+    static char names[MAX_VOLUMES][CH_DIR_NAME_SIZE];
+    ch_autofd int list_fd =
+        ch_safe_open(dir_fd, ".", O_RDONLY | O_DIRECTORY, 0, CH_RESOLVE_NO_LINKS);
+    const int n = list_fd < 0 ? list_fd : ch_dir_list(list_fd, names, MAX_VOLUMES);
+    int n_nodes = 0;
+
+    for (int i = 0; i < n; i++) {
+        ch_autofd int fd = ch_safe_open(dir_fd, names[i], O_PATH, 0, CH_RESOLVE_NO_LINKS);
+        bool is_mounted = true;
+        struct stat st;
+
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISBLK(st.st_mode) &&
+            ch_mount_is_root(fd, &is_mounted) == 0 && !is_mounted)
+            rdevs[n_nodes++] = st.st_rdev;
+    }
+    return n < 0 ? n : n_nodes;
+}
+
+static bool
+is_of_node(const ChDeviceRule *rule, const dev_t *rdevs, int n_nodes)
+{
+    for (int i = 0; i < n_nodes && rule->type == 'b'; i++)
+        if (rule->major_number == (int64_t)major(rdevs[i]) &&
+            rule->minor_number == (int64_t)minor(rdevs[i]))
+            return true;
+    return false;
+}
+
+/* The rules of the base are about one device each, and allow everything. */
+static bool
+is_in_base(const ChDeviceRule *rule, const ChDeviceRules *base)
+{
+    for (size_t i = 0; i < base->n_rules; i++)
+        if (ch_device_rule_has_key_of(rule, &base->rules[i]))
+            return true;
+    return false;
+}
+
+/* Those that allow something that is not the pod's anyhow. */
+static void
+take_claims(const ChDeviceRules *rules, const ChDeviceRules *base, ChDeviceRules *out_claims)
+{
+    out_claims->n_rules = 0;
+    for (size_t i = 0; i < rules->n_rules; i++)
+        if (rules->rules[i].is_allowed && !is_in_base(&rules->rules[i], base))
+            out_claims->rules[out_claims->n_rules++] = rules->rules[i];
+}
+
+bool
+ch_inside_has_volumes(const char *pod_uid,
+                      const ChDeviceRules *rules,
+                      const ChDeviceRules *base,
+                      ChHandsReply *reply)
+{
+    static ChDeviceRules claims;
+    static dev_t rdevs[MAX_VOLUMES];
+    ChHandsRequest volumes = {.name = "."}; /* only the directory is wanted */
+    ChTarget dir = CH_TARGET_INIT;
+    int n_nodes;
+
+    take_claims(rules, base, &claims);
+    if (claims.n_rules == 0)
+        return true;
+    if (!open_volume(&volumes, pod_uid, &dir, reply))
+        return false;
+    n_nodes = list_nodes(dir.dir_fd, rdevs);
+    ch_target_clear(&dir);
+    if (n_nodes < 0)
+        return fail(reply, CH_HANDS_STEP_TARGET, n_nodes, "list the volumes");
+    for (size_t i = 0; i < claims.n_rules; i++) {
+        char line[CH_DEVICE_LINE_SIZE];
+
+        if (is_of_node(&claims.rules[i], rdevs, n_nodes))
+            continue;
+        ch_device_line_print(line, &claims.rules[i]);
+        return ch_reply_fail(reply, EPERM, "device '%s' is of no volume of the pod", line);
+    }
+    return true;
 }
 
 bool

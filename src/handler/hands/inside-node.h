@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "handler/hands/protocol.h"
+#include "lib/linux/device-rules.h"
 
 /* Fills in reply->target, what has the name, and, when there is a source_uid, reply->source. That
  * there is none of them is no failure, but that there is no directory (step DIR) is. */
@@ -32,6 +33,20 @@ bool ch_inside_look_at_node(const ChHandsRequest *request, ChHandsReply *reply);
  * reply->dev, the device of the node that it replaces, or 0
  */
 bool ch_inside_make_node(const ChHandsRequest *request, ChHandsReply *reply);
+
+/**
+ * ch_inside_has_volumes: whether each device that rules allow is that of a volume of the pod.
+ * @base: devices that it may use anyhow
+ *
+ * A volume's device has a node in the pod's directory, directly in it: on that file system only the
+ * functions here make nodes, while what is mounted there, or elsewhere in the pod, may bring any.
+ *
+ * Returns: false with the reply filled in: EPERM (another device), ...
+ */
+bool ch_inside_has_volumes(const char *pod_uid,
+                           const ChDeviceRules *rules,
+                           const ChDeviceRules *base,
+                           ChHandsReply *reply);
 
 /* Removes a block device of this name; none there is fine, ENOTBLK: something else is. */
 bool ch_inside_remove_node(const ChHandsRequest *request, ChHandsReply *reply);

@@ -102,10 +102,14 @@ hand_over(ChTask *slot,
           int given_fd,
           ChStepFunc func)
 {
-    const ChStep step = {
-        task->request, task->pod.pid, task->connection.inode, (uint32_t)(slot - tasks), turn};
+    ChStep step = {.request = task->request,
+                   .pid = task->pod.pid,
+                   .inode = task->connection.inode,
+                   .slot = (uint32_t)(slot - tasks),
+                   .turn = turn};
     int result;
 
+    memcpy(step.pod_uid, task->pod.uid, sizeof(step.pod_uid));
     if (slot->has_child && !task->is_on_mounts &&
         ch_child_send(&slot->child, &step, bytes, given_fd, task->channel_fd) == 0)
         return 0;

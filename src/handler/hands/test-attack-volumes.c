@@ -102,6 +102,7 @@ static const EnemyOperation operations[] = {
     {.request = {.op = CH_HANDS_OP_DEVICES_OWN, .devices = CH_HANDS_DEVICE_VFIO}},
     {.request = {.op = CH_HANDS_OP_DEVICES_LOOK}},
     /* the rest: with cgroups */
+    {.request = {.op = CH_HANDS_OP_NODE_MAKE, VOLUME, .name = "vol"}}, /* no rule without it */
     {{.op = CH_HANDS_OP_DEVICES_SET}, BYTES(allow)},
     {{.op = CH_HANDS_OP_HOUSE_KEEP}, BYTES(first_cpu)},
     {{.op = CH_HANDS_OP_DEVICES_SET}, BYTES(deny)},

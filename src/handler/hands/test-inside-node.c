@@ -4,6 +4,7 @@
 
 #include "handler/hands/inside-node.h"
 
+#include <sys/mount.h>
 #include <sys/sysmacros.h>
 
 #include "handler/hands/target.h"
@@ -241,6 +242,73 @@ test_second_names_are_not_given_away(Fixture *f, gconstpointer data)
     g_assert_cmpuint(test_tree_stat(f->dir, "elsewhere").st_uid, ==, 0);
 }
 
+/* Nor are its numbers those of a device that the runtime gave to the source. */
+static void
+test_source_with_a_second_name(Fixture *f, gconstpointer data)
+{
+    g_autofree char *elsewhere = g_build_filename(f->dir, "elsewhere", NULL);
+    g_autofree char *node = g_build_filename(f->volume, "pvc-uid", NULL);
+
+    make_device(f->dir, "elsewhere", S_IFBLK | 0600, MAJOR, MINOR);
+    g_assert_cmpint(link(elsewhere, node), ==, 0);
+    g_assert_cmpint(make_it(false).errnum, ==, ENODEV);
+    g_assert_false(test_tree_has(f->hotplug, "vol"));
+}
+
+#define RULE(type, major_number, minor_number, is_allowed)                                         \
+    CH_DEVICE_RULE(type, major_number, minor_number, CH_DEVICE_ALL, is_allowed)
+
+static int
+has_volume(ChDeviceRule rule)
+{
+    const ChDeviceRules rules = {{RULE('b', MAJOR, MINOR, 1), rule}, 2};
+    const ChDeviceRules base = {{RULE('c', 10, 232, 1)}, 1};
+    ChHandsReply reply = {0};
+
+    g_assert_true(ch_inside_has_volumes(FAKE_POD_UID, &rules, &base, &reply) ==
+                  (reply.errnum == 0));
+    return reply.errnum;
+}
+
+/* A brain that is taken over cannot let a pod use what is none of its volumes. */
+static void
+test_devices_of_volumes(Fixture *f, gconstpointer data)
+{
+    g_autofree char *node = g_build_filename(f->hotplug, "vol", NULL);
+
+    make_device(f->hotplug, "vol", S_IFBLK | 0644, MAJOR, MINOR);
+    make_device(f->hotplug, "tape", S_IFCHR | 0644, 9, 0);
+    test_tree_mkdir(f->hotplug, "fs");
+    make_device(f->hotplug, "fs/disk", S_IFBLK | 0644, 8, 0); /* a volume's file system brings it */
+    g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR, 1)), ==, 0);
+    g_assert_cmpint(has_volume(RULE('b', 8, 0, 0)), ==, 0);    /* less than it has */
+    g_assert_cmpint(has_volume(RULE('c', 10, 232, 1)), ==, 0); /* the pod's anyhow */
+    g_assert_cmpint(has_volume(RULE('b', 8, 0, 1)), ==, EPERM);
+    g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR + 1, 1)), ==, EPERM);
+    g_assert_cmpint(has_volume(RULE('c', MAJOR, MINOR, 1)), ==, EPERM);
+    g_assert_cmpint(has_volume(RULE('c', 9, 0, 1)), ==, EPERM);
+    g_assert_cmpint(has_volume(RULE('b', CH_DEVICE_ANY, CH_DEVICE_ANY, 1)), ==, EPERM);
+    g_assert_cmpint(unlink(node), ==, 0);
+    g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR, 0)), ==, EPERM);
+}
+
+/* What is mounted in the pod's directory may be of any file system. */
+static void
+test_node_that_is_mounted(Fixture *f, gconstpointer data)
+{
+    g_autofree char *node = g_build_filename(f->hotplug, "vol", NULL);
+    g_autofree char *disk = g_build_filename(f->dir, "disk", NULL);
+
+    make_device(f->hotplug, "vol", S_IFBLK | 0644, MAJOR, MINOR);
+    make_device(f->dir, "disk", S_IFBLK | 0644, 8, 0);
+    if (mount(disk, node, NULL, MS_BIND, NULL) < 0) {
+        g_test_skip("needs a mount namespace of its own");
+        return;
+    }
+    g_assert_cmpint(has_volume(RULE('b', 8, 0, 1)), ==, EPERM);
+    g_assert_cmpint(umount(node), ==, 0);
+}
+
 /* spec:05-16.4#98 */
 static void
 test_node_is_removed(Fixture *f, gconstpointer data)
@@ -293,6 +361,9 @@ main(int argc, char **argv)
     ADD("other-files-are-no-nodes", test_other_files_are_no_nodes);
     ADD("links-are-refused", test_links_are_refused);
     ADD("second-names-are-not-given-away", test_second_names_are_not_given_away);
+    ADD("source-with-a-second-name", test_source_with_a_second_name);
+    ADD("devices-of-volumes", test_devices_of_volumes);
+    ADD("node-that-is-mounted", test_node_that_is_mounted);
     ADD("node-is-removed", test_node_is_removed);
     ADD("pod-without-directory", test_pod_without_directory);
     return g_test_run();

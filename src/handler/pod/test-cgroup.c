@@ -17,6 +17,21 @@ typedef struct {
     ChPod *pod;
 } Fixture;
 
+/* Nodes of three volumes, which the hands made, in the launcher's pod. */
+static void
+make_volumes(const FakePod *fake)
+{
+    g_autofree char *dir = g_build_filename(
+        fake->pods_dir, FAKE_POD_UID, "volumes/kubernetes.io~empty-dir/hotplug-disks", NULL);
+
+    g_assert_cmpint(g_mkdir_with_parents(dir, 0755), ==, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        g_autofree char *name = g_strdup_printf("%s/vol%u", dir, i);
+
+        g_assert_cmpint(mknod(name, S_IFBLK | 0600, makedev(7, 200 + i)), ==, 0);
+    }
+}
+
 /* A launcher in a v1 cgroup of its own, as a container runtime leaves it. */
 static void
 set_up(Fixture *f, gconstpointer data)
@@ -28,6 +43,7 @@ set_up(Fixture *f, gconstpointer data)
     if (geteuid() != 0)
         return;
     fake_pod_init(&f->fake);
+    make_volumes(&f->fake);
     f->hands =
         ch_hands_start(NULL, &(ChHandsPlaces){f->fake.pods_dir, "/nonexistent", NULL, 0}, &error);
     g_assert_no_error(error);
@@ -178,6 +194,21 @@ test_bad_rule(Fixture *f, gconstpointer data)
     g_assert_error(error, CH_ERRNO, EINVAL);
 }
 
+/* What is none of the pod's volumes is nothing to be used. */
+static void
+test_foreign_device(Fixture *f, gconstpointer data)
+{
+    g_autoptr(ChPodCgroup) cgroup = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (fake_pod_skip())
+        return;
+    cgroup = make(f);
+    g_assert_false(ch_pod_cgroup_set_devices(cgroup, &BLOCK(8, 0), 1, &error));
+    g_assert_error(error, CH_ERRNO, EPERM);
+    g_assert_nonnull(strstr(error->message, "device 'b 8:0 rwm' is of no volume of the pod"));
+}
+
 static void
 test_launcher_is_gone(Fixture *f, gconstpointer data)
 {
@@ -203,6 +234,7 @@ main(int argc, char **argv)
     ADD("missing-device", test_missing_device);
     ADD("no-rules", test_no_rules);
     ADD("bad-rule", test_bad_rule);
+    ADD("foreign-device", test_foreign_device);
     ADD("launcher-is-gone", test_launcher_is_gone);
     return g_test_run();
 }
