@@ -24,6 +24,7 @@ struct ChDownwardMetrics {
     GHashTable *vms; /* VMI UID (the Vm's) -> Vm (owned) */
     GQueue due;      /* of Vm: whose disk is to be written */
     ChTimer *round;  /* armed while there is a disk */
+    ChSerialJobs channel_jobs;
     guint n_disks;
     guint n_jobs;
     uint64_t last_id;
@@ -235,6 +236,7 @@ begin_parts(gpointer data)
     if (order->parts & CHANNEL && vm->server == NULL)
         vm->server = ch_serial_server_new(metrics->loop,
                                           metrics->pool,
+                                          &metrics->channel_jobs,
                                           &metrics->seam->serial,
                                           metrics->seam_data,
                                           vm->key,
@@ -380,6 +382,7 @@ ch_downward_metrics_new(ChLoop *loop,
     metrics->served = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     metrics->vms = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, vm_free);
     g_queue_init(&metrics->due);
+    metrics->channel_jobs = (ChSerialJobs)CH_SERIAL_JOBS_INIT;
     metrics->round = ch_timer_new(loop, on_round, metrics);
     return metrics;
 }

@@ -22,6 +22,7 @@
 struct ChSerialServer {
     ChLoop *loop;
     ChWorkerPool *pool;
+    ChSerialJobs *jobs;
     const ChSerialSeam *seam;
     gpointer seam_data;
     char *key, *uid;
@@ -30,6 +31,7 @@ struct ChSerialServer {
     /* The loop's thread only. */
     bool has_ended;
     bool has_failed; /* the last report */
+    ChWorkFunc work; /* of the job that waits, or runs */
     unsigned n_attempts;
     int fd;
     ChFdWatch *watch; /* for whatever is waited for */
@@ -67,6 +69,7 @@ static void
 end(ChSerialServer *server)
 {
     server->has_ended = true;
+    (void)g_queue_remove(&server->jobs->waiting, server); /* mostly it is not there */
     g_clear_pointer(&server->watch, ch_fd_watch_free);
     g_clear_pointer(&server->timer, ch_timer_free);
     g_clear_pointer(&server->answer, g_free);
@@ -86,13 +89,35 @@ job_free(gpointer data)
 }
 
 static void
-begin_job(ChSerialServer *server, ChWorkFunc func)
+start_job(ChSerialServer *server)
 {
     Job *job = g_new(Job, 1);
 
     *job = (Job){.server = server, .fd = -EBADF};
     atomic_fetch_add(&server->references, 1);
-    ch_worker_pool_run(server->pool, func, job, job_free);
+    server->jobs->n_running++;
+    ch_worker_pool_run(server->pool, server->work, job, job_free);
+}
+
+static void
+begin_job(ChSerialServer *server, ChWorkFunc work)
+{
+    server->work = work;
+    if (server->jobs->n_running < CH_SERIAL_MAX_JOBS)
+        start_job(server);
+    else
+        g_queue_push_tail(&server->jobs->waiting, server);
+}
+
+/* A job is done, whoever wanted it: the next one's turn. */
+static void
+finish_job(ChSerialJobs *jobs)
+{
+    ChSerialServer *next = g_queue_pop_head(&jobs->waiting);
+
+    jobs->n_running--;
+    if (next != NULL)
+        start_job(next);
 }
 
 /* --- answering */
@@ -148,6 +173,7 @@ on_report(gpointer data)
     Job *job = data;
     ChSerialServer *server = job->server;
 
+    finish_job(server->jobs);
     if (server->has_ended)
         return;
     if (job->report == NULL && !server->has_failed) /* the guest may ask each second */
@@ -254,6 +280,7 @@ on_connected(gpointer data)
     Job *job = data;
     ChSerialServer *server = job->server;
 
+    finish_job(server->jobs);
     if (server->has_ended)
         return;
     server->n_attempts++;
@@ -282,6 +309,7 @@ connect_channel(gpointer data) /* worker */
 ChSerialServer *
 ch_serial_server_new(ChLoop *loop,
                      ChWorkerPool *pool,
+                     ChSerialJobs *jobs,
                      const ChSerialSeam *seam,
                      gpointer seam_data,
                      const char *key,
@@ -291,6 +319,7 @@ ch_serial_server_new(ChLoop *loop,
 
     server->loop = loop;
     server->pool = pool;
+    server->jobs = jobs;
     server->seam = seam;
     server->seam_data = seam_data;
     server->key = g_strdup(key);

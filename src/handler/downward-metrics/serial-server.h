@@ -7,8 +7,10 @@
  * server connects, in six attempts with growing pauses, as QEMU may not be there yet. Then it reads
  * a request, answers it, and only then reads the next, one a second at most: what the guest writes
  * meanwhile waits in the kernel. It ends when QEMU closes the connection, and is not made again
- * until the VM is. What blocks is done by the pool, on a counted reference; all else, and each
- * decision, happens on the loop's thread. Thread: the loop's. Spec 05 §14, 07 §7.3.
+ * until the VM is. What blocks is done by the pool, on a counted reference, for a few servers at a
+ * time, in the order in which they came: launchers that hang hold up a few of the pool's threads at
+ * most. All else, and each decision, happens on the loop's thread. Thread: the loop's. Spec 05 §14,
+ * 07 §7.3.
  */
 
 #pragma once
@@ -33,13 +35,25 @@ typedef struct {
 
 typedef struct ChSerialServer ChSerialServer;
 
+/* What the servers of a node share. */
+typedef struct {
+    guint n_running; /* jobs of the pool */
+    GQueue waiting;  /* ChSerialServer, borrowed: who wants one */
+} ChSerialJobs;
+#define CH_SERIAL_MAX_JOBS 8
+#define CH_SERIAL_JOBS_INIT                                                                        \
+    {                                                                                              \
+        0, G_QUEUE_INIT                                                                            \
+    }
+
 /**
  * ch_serial_server_new: begins at once.
- * @loop, @pool, @seam, @seam_data: borrowed; outlive the pool's jobs
+ * @loop, @pool, @jobs, @seam, @seam_data: borrowed; outlive the pool's jobs
  * @key: of the VMI, for the log
  */
 ChSerialServer *ch_serial_server_new(ChLoop *loop,
                                      ChWorkerPool *pool,
+                                     ChSerialJobs *jobs,
                                      const ChSerialSeam *seam,
                                      gpointer seam_data,
                                      const char *key,

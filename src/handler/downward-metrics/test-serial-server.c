@@ -20,6 +20,7 @@
 typedef struct {
     ChLoop *loop;
     ChWorkerPool *pool;
+    ChSerialJobs jobs;
     ChSerialSeam seam;
     ChSerialServer *server;
     int given_fd;          /* for the server's next connection */
@@ -65,7 +66,7 @@ set_up(Fixture *f, gconstpointer data)
     int pair[2];
 
     f->loop = ch_loop_new();
-    f->pool = ch_worker_pool_new(1, 2);
+    f->pool = ch_worker_pool_new(1, 2 * CH_SERIAL_MAX_JOBS);
     g_assert_cmpint(
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), ==, 0);
     f->given_fd = pair[0];
@@ -77,7 +78,7 @@ set_up(Fixture *f, gconstpointer data)
 static void
 start(Fixture *f)
 {
-    f->server = ch_serial_server_new(f->loop, f->pool, &f->seam, f, "default/vm", "uid");
+    f->server = ch_serial_server_new(f->loop, f->pool, &f->jobs, &f->seam, f, "default/vm", "uid");
 }
 
 static void
@@ -324,6 +325,44 @@ test_stopped_in_pause(Fixture *f, gconstpointer data)
     g_assert_cmpint(atomic_load(&f->n_refusals), ==, 999);
 }
 
+/* Holds its thread for as long as the test wants. */
+static bool
+hang_connect(gpointer data, const char *uid, int *out_fd, GError **error)
+{
+    Fixture *f = data;
+
+    atomic_fetch_add(&f->n_begun, 1);
+    while (atomic_load(&f->is_report_held))
+        g_usleep(1000);
+    return ch_fail_errno(error, ELOOP, "connect");
+}
+
+/* Launchers that hang leave the pool its threads; who waits for them is served in order, unless it
+ * goes meanwhile. */
+static void
+test_many_servers(Fixture *f, gconstpointer data)
+{
+    ChSerialServer *servers[2 * CH_SERIAL_MAX_JOBS];
+
+    f->seam.connect = hang_connect;
+    atomic_store(&f->is_report_held, true);
+    for (gsize i = 0; i < G_N_ELEMENTS(servers); i++) {
+        start(f);
+        servers[i] = g_steal_pointer(&f->server);
+    }
+    test_wait_until(f->loop, atomic_load(&f->n_begun) == CH_SERIAL_MAX_JOBS);
+    test_wait_us(f->loop, 20000);
+    g_assert_cmpint(atomic_load(&f->n_begun), ==, CH_SERIAL_MAX_JOBS);
+    ch_serial_server_free(servers[G_N_ELEMENTS(servers) - 1]);
+    atomic_store(&f->is_report_held, false);
+    for (gsize i = 0; i < G_N_ELEMENTS(servers) - 1; i++) {
+        test_wait_until(f->loop, ch_serial_server_has_ended(servers[i]));
+        ch_serial_server_free(servers[i]);
+    }
+    g_assert_cmpint(atomic_load(&f->n_begun), ==, G_N_ELEMENTS(servers) - 1);
+    g_assert_cmpuint(f->jobs.n_running, ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -350,6 +389,7 @@ main(int argc, char **argv)
     }
     ADD("/serial-server/refused", test_refused);
     ADD("/serial-server/stopped-in-pause", test_stopped_in_pause);
+    ADD("/serial-server/many-servers", test_many_servers);
 #undef ADD
     return g_test_run();
 }
