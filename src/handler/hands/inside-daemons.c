@@ -38,13 +38,6 @@ ch_inside_daemons_set_places(const ChDaemonPlaces *new_places)
     places = *new_places;
 }
 
-static bool
-fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
-{
-    reply->step = step;
-    return ch_reply_fail(reply, errnum, "%s", what);
-}
-
 /* --- directories */
 
 /* Follows links, as both are root's. Returns a descriptor or -errno. */
@@ -194,22 +187,26 @@ enter_node(int *out_share_fd, ChHandsReply *reply)
     int result = own_fd < 0 ? own_fd : ch_safe_identify(own_fd, &own, NULL);
 
     if (own_fd == -ENOENT)
-        return fail(reply, CH_HANDS_STEP_DIR, EXDEV, "there is no share directory");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_DIR, EXDEV, "there is no share directory");
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_DIR, result, "open the share directory");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_DIR, result, "open the share directory");
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)places.node_pid);
     node_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (node_fd < 0)
-        return fail(reply, CH_HANDS_STEP_NONE, errno, "failed to open mount namespace");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_NONE, errno, "failed to open mount namespace");
     if (setns(node_fd, CLONE_NEWNS) < 0)
-        return fail(reply, CH_HANDS_STEP_NONE, errno, "failed to join the mount namespace");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_NONE, errno, "failed to join the mount namespace");
     *out_share_fd = open_dir(places.share_dir);
     result = *out_share_fd < 0 ? *out_share_fd : ch_safe_identify(*out_share_fd, &found, NULL);
     if (ch_reply_is_unknown(result))
-        return fail(reply, CH_HANDS_STEP_DIR, result, "open the node's share directory");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_DIR, result, "open the node's share directory");
     if (result >= 0 && found.dev == own.dev && found.ino == own.ino)
         return true;
-    return fail(reply, CH_HANDS_STEP_DIR, EXDEV, "the share directory is not the node's");
+    return ch_reply_fail_step(
+        reply, CH_HANDS_STEP_DIR, EXDEV, "the share directory is not the node's");
 }
 
 /* In the node's namespace. Returns a descriptor of multipathd's socket or -errno. */
@@ -278,19 +275,20 @@ detach(Target *target, const ChFileId *kept, ChHandsReply *reply)
         if (result == -ELOOP) /* nothing is mounted on a link */
             return true;
         if (result < 0)
-            return fail(reply, CH_HANDS_STEP_IS_ROOT, result, "look at the multipath socket");
+            return ch_reply_fail_step(
+                reply, CH_HANDS_STEP_IS_ROOT, result, "look at the multipath socket");
         if (target->fd < 0 || !target->is_mounted ||
             (kept != NULL && is_same(target, kept) && !is_stacked(target)))
             return true;
         result = ch_mount_detach_root(target->fd);
         if (result < 0)
-            return fail(reply,
-                        CH_HANDS_STEP_UNMOUNT,
-                        result,
-                        "failed to umount persistent reservation directory");
+            return ch_reply_fail_step(reply,
+                                      CH_HANDS_STEP_UNMOUNT,
+                                      result,
+                                      "failed to umount persistent reservation directory");
         reply->size++;
     }
-    return fail(
+    return ch_reply_fail_step(
         reply, CH_HANDS_STEP_UNMOUNT, EBUSY, "failed to umount persistent reservation directory");
 }
 
@@ -311,10 +309,10 @@ attach(Target *target, int source_fd, const ChFileId *id, ChHandsReply *reply)
         result = -ESTALE;
     }
     reply->size += result >= 0;
-    return result >= 0 || fail(reply,
-                               CH_HANDS_STEP_MOUNT,
-                               result,
-                               "failed to create the multipath socket bind mount");
+    return result >= 0 || ch_reply_fail_step(reply,
+                                             CH_HANDS_STEP_MOUNT,
+                                             result,
+                                             "failed to create the multipath socket bind mount");
 }
 
 static bool
@@ -331,11 +329,13 @@ set_multipath(Target *target, bool is_wanted, ChHandsReply *reply)
         return true;
     result = target_make(target);
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_TARGET, result, "create the multipath socket's place");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_TARGET, result, "create the multipath socket's place");
     if (source_fd == -ENOENT || is_same(target, &id))
         return true;
     if (source_fd < 0)
-        return fail(reply, CH_HANDS_STEP_SOCKET, source_fd, "open the multipath socket");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_SOCKET, source_fd, "open the multipath socket");
     return attach(target, source_fd, &id, reply);
 }
 
@@ -352,10 +352,10 @@ ch_inside_set_multipath(const ChHandsRequest *request, ChHandsReply *reply)
     target.dir_fd = open_reservation(share_fd, is_wanted);
     if (target.dir_fd == -ENOENT && !is_wanted)
         return true;
-    is_done = target.dir_fd < 0 ? fail(reply,
-                                       CH_HANDS_STEP_DIR,
-                                       target.dir_fd,
-                                       "open the persistent reservation directory")
+    is_done = target.dir_fd < 0 ? ch_reply_fail_step(reply,
+                                                     CH_HANDS_STEP_DIR,
+                                                     target.dir_fd,
+                                                     "open the persistent reservation directory")
                                 : set_multipath(&target, is_wanted, reply);
     if (target.fd >= 0)
         reply->target = (ChHandsTarget){
@@ -379,7 +379,7 @@ label(int fd, ChHandsReply *reply)
                                                     : ch_selinux_label_fd(fd, LABEL);
 
     return result == 0 || mode == CH_SELINUX_PERMISSIVE ||
-           fail(reply, CH_HANDS_STEP_OWN, result, "error relabeling required files");
+           ch_reply_fail_step(reply, CH_HANDS_STEP_OWN, result, "error relabeling required files");
 }
 
 /* @what: "dir ..." or ... for the texts; @fd: of it, or the -errno of its lookup */

@@ -21,13 +21,6 @@
 #define MAX_VOLUMES     1024 /* names in a pod's directory that are looked at */
 #define PERMISSION_BITS 0777u
 
-static bool
-fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
-{
-    reply->step = step;
-    return ch_reply_fail(reply, errnum, "%s", what);
-}
-
 /* Opens the directory of a pod, and what has the volume's name in it, if anything. */
 static bool
 open_volume(const ChHandsRequest *request,
@@ -127,17 +120,18 @@ make(ChTarget *target, ChHandsReply *reply)
 
     if (target->fd >= 0) {
         if (unlinkat(target->dir_fd, target->name, 0) < 0 && errno != ENOENT)
-            return fail(reply, CH_HANDS_STEP_TARGET, errno, "remove the old node");
+            return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, errno, "remove the old node");
         if (target->facts.rdev != reply->source.rdev)
             reply->dev = target->facts.rdev;
     }
     if (mknodat(target->dir_fd, target->name, mode, reply->source.rdev) < 0)
-        return fail(reply, CH_HANDS_STEP_TARGET, errno, "create the node");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, errno, "create the node");
     if (!ch_target_reopen(target, reply))
         return false;
     /* The pod may have put something else there. */
     if (target->fd < 0 || !S_ISBLK(target->facts.mode) || target->facts.rdev != reply->source.rdev)
-        return fail(reply, CH_HANDS_STEP_TARGET, ESTALE, "something else has the node's name");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_TARGET, ESTALE, "something else has the node's name");
     reply->size = 1;
     return true;
 }
@@ -148,17 +142,17 @@ make_target(ChTarget *target, ChHandsReply *reply)
     int result;
 
     if (target->fd >= 0 && !S_ISBLK(target->facts.mode))
-        return fail(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
     /* A node that is there stays when its source is gone, but not because nobody could look. */
     if (reply->source.errnum != 0 && (target->fd < 0 || ch_reply_is_unknown(-reply->source.errnum)))
-        return fail(
+        return ch_reply_fail_step(
             reply, CH_HANDS_STEP_IMAGE, reply->source.errnum, "find the device of the volume");
     if ((target->fd < 0 || !is_made(target, &reply->source)) && !make(target, reply))
         return false;
     reply->target = target->facts;
     result = ch_safe_chown(target->fd, NON_ROOT_ID, NON_ROOT_ID);
     return result == 0 ||
-           fail(reply, CH_HANDS_STEP_OWN, result, "change the ownership of the node");
+           ch_reply_fail_step(reply, CH_HANDS_STEP_OWN, result, "change the ownership of the node");
 }
 
 bool
@@ -249,7 +243,7 @@ ch_inside_has_volumes(const char *pod_uid,
     n_nodes = list_nodes(dir.dir_fd, rdevs);
     ch_target_clear(&dir);
     if (n_nodes < 0)
-        return fail(reply, CH_HANDS_STEP_TARGET, n_nodes, "list the volumes");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, n_nodes, "list the volumes");
     for (size_t i = 0; i < claims.n_rules; i++) {
         char line[CH_DEVICE_LINE_SIZE];
 
@@ -270,9 +264,9 @@ ch_inside_remove_node(const ChHandsRequest *request, ChHandsReply *reply)
     if (!open_volume(request, request->uid, &target, reply))
         return false;
     if (target.fd >= 0 && !S_ISBLK(target.facts.mode))
-        is_done = fail(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
+        is_done = ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, ENOTBLK, "look at the node");
     else if (target.fd >= 0 && unlinkat(target.dir_fd, target.name, 0) < 0 && errno != ENOENT)
-        is_done = fail(reply, CH_HANDS_STEP_TARGET, errno, "remove the node");
+        is_done = ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, errno, "remove the node");
     ch_target_clear(&target);
     return is_done;
 }

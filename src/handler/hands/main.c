@@ -24,9 +24,9 @@
 #include "handler/hands/board.h"
 #include "handler/hands/cache.h"
 #include "handler/hands/inside-daemons.h"
-#include "handler/hands/inside-mount.h"
 #include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
+#include "handler/hands/mount-spaces.h"
 #include "handler/hands/protocol.h"
 #include "handler/hands/sandbox.h"
 #include "handler/hands/server.h"
@@ -149,7 +149,7 @@ main(int argc, char **argv)
     ch_launcher_set_pods_dir(argv[1]);
     ch_cache_set_dir(argv[2]);
     ch_target_set_pods_dir(argv[3]);
-    ch_inside_mount_set_node(node_pid);
+    ch_mount_spaces_set_node(node_pid);
     set_daemon_places(node_pid);
     set_signals();
     raise_descriptor_limit();

@@ -18,6 +18,8 @@
 #include "handler/hands/inside-node.h"
 #include "handler/hands/inside-own.h"
 #include "handler/hands/inside-passt.h"
+#include "handler/hands/inside-sum.h"
+#include "handler/hands/inside-unmount.h"
 #include "handler/hands/inside.h"
 #include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"

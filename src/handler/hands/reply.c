@@ -38,6 +38,13 @@ ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...)
 }
 
 bool
+ch_reply_fail_step(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
+{
+    reply->step = step;
+    return ch_reply_fail(reply, errnum, "%s", what);
+}
+
+bool
 ch_reply_send(ChHandsReply *reply, int channel_fd, int fd)
 {
     reply->has_fd = fd >= 0;

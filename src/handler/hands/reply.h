@@ -21,6 +21,9 @@ void ch_reply_init(ChHandsReply *reply, const ChHandsRequest *request);
  */
 bool ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
+/* The same of a mount's work, with the part of it that failed. */
+bool ch_reply_fail_step(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what);
+
 /* Sends it to the brain, with @fd (borrowed) if that is one. Returns false when it does not fit
  * into the channel: the brain waits for one at a time, so it has stopped reading. */
 bool ch_reply_send(ChHandsReply *reply, int channel_fd, int fd);

@@ -77,13 +77,6 @@ ch_source_look(const ChSourceName *name, ChHandsReply *reply)
     return is_fact(reply->look.process_errno) || fail_look(name, reply);
 }
 
-static bool
-fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
-{
-    reply->step = step;
-    return ch_reply_fail(reply, errnum, "%s", what);
-}
-
 /* Returns 1, 0 or -errno. */
 static int
 same_file(int fd, int other_fd)
@@ -185,20 +178,22 @@ open_root(pid_t pid, int pidfd, int node_fd, Search *search, ChHandsReply *reply
     (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
     search->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (search->root_fd < 0)
-        return fail(reply, CH_HANDS_STEP_ROOT, errno, "open the process's root");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_ROOT, errno, "open the process's root");
     result = check_container(pid, node_fd);
     if (result == -EPERM)
-        return fail(reply, CH_HANDS_STEP_ROOT, result, "the process is in no container");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_ROOT, result, "the process is in no container");
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_ROOT, result, "look at the process's mount namespace");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_ROOT, result, "look at the process's mount namespace");
     result = find_socket(pid, search);
     if (!ch_pidfd_is_alive(pidfd))
-        return fail(reply, CH_HANDS_STEP_PROCESS, ESRCH, "the process that listens");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_PROCESS, ESRCH, "the process that listens");
     if (result < 0)
-        return fail(reply,
-                    CH_HANDS_STEP_ROOT,
-                    result == -ENOENT ? EXDEV : result,
-                    "find the socket below the process's root");
+        return ch_reply_fail_step(reply,
+                                  CH_HANDS_STEP_ROOT,
+                                  result == -ENOENT ? EXDEV : result,
+                                  "find the socket below the process's root");
     return true;
 }
 
@@ -214,14 +209,15 @@ ch_source_open(const ChSourceName *name, int node_fd, ChSource *out_source, ChHa
     pid_t pid = 0;
 
     if (dir_fd < 0)
-        return fail(reply, CH_HANDS_STEP_SOCKET, dir_fd, "open the socket's directory");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_SOCKET, dir_fd, "open the socket's directory");
     print_socket_name(socket_name, name);
     socket_fd = ch_launcher_connect_at(dir_fd, socket_name, &inode);
     if (socket_fd < 0)
-        return fail(reply, CH_HANDS_STEP_SOCKET, socket_fd, "connect to the socket");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_SOCKET, socket_fd, "connect to the socket");
     pidfd = ch_pidfd_open_peer(socket_fd, &pid);
     if (pidfd < 0)
-        return fail(reply, CH_HANDS_STEP_PROCESS, pidfd, "the process that listens");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_PROCESS, pidfd, "the process that listens");
     if (!open_root(pid, pidfd, node_fd, &search, reply)) {
         ch_close_fd(&search.root_fd);
         return false;

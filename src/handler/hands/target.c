@@ -82,13 +82,6 @@ print_name(char name[CH_TARGET_NAME_SIZE], const ChHandsRequest *request, const 
     }
 }
 
-static bool
-fail(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what)
-{
-    reply->step = step;
-    return ch_reply_fail(reply, errnum, "%s", what);
-}
-
 /* Returns a descriptor or -errno. */
 static int
 open_dir(const char *uid, const char *below)
@@ -160,11 +153,11 @@ ch_target_reopen(ChTarget *target, ChHandsReply *reply)
     if (result == -ENOENT)
         return true;
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_TARGET, result, "open the target");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, result, "open the target");
     target->fd = result;
     result = fstat(target->fd, &st) < 0 ? -errno : ch_mount_is_root(target->fd, &is_mounted);
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_IS_ROOT, result, "look at the target");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_IS_ROOT, result, "look at the target");
     target->facts = (ChHandsTarget){st.st_dev, st.st_ino, st.st_rdev, st.st_mode, is_mounted};
     return true;
 }
@@ -184,13 +177,14 @@ open_name(const ChHandsRequest *request,
     if (makes)
         result = make(target, request->mount);
     if (result < 0)
-        return fail(reply, CH_HANDS_STEP_TARGET, result, "create the target");
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, result, "create the target");
     if (!ch_target_reopen(target, reply))
         return false;
     if (!makes || (target->fd >= 0 && (kinds[request->mount].is_dir ? S_ISDIR(target->facts.mode)
                                                                     : S_ISREG(target->facts.mode))))
         return true;
-    return fail(reply, CH_HANDS_STEP_TARGET, ESTALE, "something else has the target's name");
+    return ch_reply_fail_step(
+        reply, CH_HANDS_STEP_TARGET, ESTALE, "something else has the target's name");
 }
 
 bool
@@ -204,16 +198,17 @@ ch_target_open(const ChHandsRequest *request,
 
     target.dir_fd = open_dir(request->uid, ch_target_dir(request->mount));
     if (target.dir_fd < 0)
-        return fail(reply, CH_HANDS_STEP_DIR, target.dir_fd, "open the pod's directory");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_DIR, target.dir_fd, "open the pod's directory");
     if (request->mount == CH_HANDS_MOUNT_BOOT) {
         ch_autofd int parent_fd = target.dir_fd;
 
         target.dir_fd = open_boot_dir(parent_fd, makes);
         if (target.dir_fd < 0)
-            return fail(reply,
-                        makes ? CH_HANDS_STEP_TARGET : CH_HANDS_STEP_DIR,
-                        target.dir_fd,
-                        "open the directory " CH_TARGET_BOOT_NAME);
+            return ch_reply_fail_step(reply,
+                                      makes ? CH_HANDS_STEP_TARGET : CH_HANDS_STEP_DIR,
+                                      target.dir_fd,
+                                      "open the directory " CH_TARGET_BOOT_NAME);
     }
     if (!open_name(request, path, makes, &target, reply)) {
         ch_target_clear(&target);

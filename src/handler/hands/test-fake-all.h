@@ -18,9 +18,9 @@
 
 #include "handler/hands/cache.h"
 #include "handler/hands/inside-daemons.h"
-#include "handler/hands/inside-mount.h"
 #include "handler/hands/inside-own.h"
 #include "handler/hands/launcher.h"
+#include "handler/hands/mount-spaces.h"
 #include "handler/hands/target.h"
 #include "handler/hands/test-fake-cgroup.h"
 #include "handler/hands/test-fake-disk.h"
@@ -331,7 +331,7 @@ fake_all_init(FakeAll *all)
     ch_launcher_set_pods_dir(all->pod.pods_dir);
     ch_target_set_pods_dir(all->pod.pods_dir);
     ch_cache_set_dir(private_dir);
-    ch_inside_mount_set_node(getpid());
+    ch_mount_spaces_set_node(getpid());
     ch_inside_daemons_set_places(&places);
     ch_inside_set_sysfs(sysfs);
 }

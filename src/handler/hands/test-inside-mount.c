@@ -6,97 +6,9 @@
 
 #include <sys/resource.h>
 
-#include "handler/hands/launcher.h"
 #include "handler/hands/source.h"
-#include "handler/hands/target.h"
-#include "handler/hands/test-fake-disk.h"
-#include "handler/hands/test-fake-step.h"
-#include "lib/base/crc32.h"
+#include "handler/hands/test-fake-mounts.h"
 #include "lib/base/fd.h"
-
-#define ATTACH_UID "aaaabbbb-0000-4000-8000-000000000009"
-
-typedef struct {
-    bool is_ready;
-    char *dir;      /* owned */
-    char *pods_dir; /* owned */
-    char *disks;    /* owned; the pod's directory of container disks */
-    char *hotplug;  /* owned; the pod's directory of hotplug volumes */
-    FakeDisk disk;  /* serves disk 0 */
-} Fixture;
-
-static void
-set_up(Fixture *f, gconstpointer data)
-{
-    g_autofree char *empty_dir = NULL;
-
-    f->is_ready = geteuid() == 0;
-    if (!f->is_ready)
-        return;
-    (void)umask(022);
-    f->dir = test_tree_new();
-    f->pods_dir = g_build_filename(f->dir, "pods", NULL);
-    f->disks = g_build_filename(f->pods_dir, FAKE_POD_UID, FAKE_DISKS, NULL);
-    f->hotplug = g_build_filename(f->pods_dir, FAKE_POD_UID, FAKE_HOTPLUG, NULL);
-    test_tree_mkdir(f->disks, ".");
-    test_tree_mkdir(f->hotplug, ".");
-    fake_disk_init(&f->disk, f->dir, f->disks, "disk_0.sock", "image");
-    ch_launcher_set_pods_dir(f->pods_dir);
-    ch_target_set_pods_dir(f->pods_dir);
-    ch_inside_mount_set_node(getpid());
-}
-
-static void
-tear_down(Fixture *f, gconstpointer data)
-{
-    if (!f->is_ready)
-        return;
-    fake_disk_detach(f->disks);
-    fake_disk_detach_all(f->hotplug);
-    fake_disk_clear(&f->disk);
-    test_tree_remove(f->dir);
-    g_free(f->dir);
-    g_free(f->pods_dir);
-    g_free(f->disks);
-    g_free(f->hotplug);
-}
-
-static bool
-unmount_it(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
-{
-    return ch_inside_unmount(request, reply);
-}
-
-static const ChHandsRequest disk_0 = {
-    .uid = FAKE_POD_UID, .source_uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_DISK};
-static const ChHandsRequest kernel = {
-    .uid = FAKE_POD_UID, .source_uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_BOOT};
-static const ChHandsRequest volume_file = {.uid = FAKE_POD_UID,
-                                           .source_uid = ATTACH_UID,
-                                           .mount = CH_HANDS_MOUNT_HOTPLUG_FILE,
-                                           .name = "vol"};
-static const ChHandsRequest volume_dir = {.uid = FAKE_POD_UID,
-                                          .source_uid = ATTACH_UID,
-                                          .mount = CH_HANDS_MOUNT_HOTPLUG_DIR,
-                                          .name = "vol"};
-
-static char *
-read_file(const char *dir, const char *name)
-{
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-    char *text = NULL;
-
-    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    return text;
-}
-
-static void
-assert_content(const char *dir, const char *name, const char *expected)
-{
-    g_autofree char *text = read_file(dir, name);
-
-    g_assert_cmpstr(text, ==, expected);
-}
 
 /* spec:05-16.3#63
  * Mounted, looked at, mounted again, unmounted, unmounted again. */
@@ -371,51 +283,6 @@ test_image_is_fifo(Fixture *f, gconstpointer data)
     g_assert_cmpint(fake_step_run(ch_inside_mount, disk_0, NULL).errnum, ==, EINVAL);
 }
 
-/* --- checksums */
-
-static void
-test_sum(Fixture *f, gconstpointer data)
-{
-    const gsize n_bytes = CH_HANDS_SUM_BYTES + 9;
-    g_autofree char *path = NULL;
-    ChHandsRequest request = disk_0;
-    ChHandsReply reply;
-
-    if (fake_pod_skip_mounts())
-        return;
-    memset(request.source_uid, 0, sizeof(request.source_uid));
-    path = g_build_filename(f->disk.root, "disk/disk.img", NULL);
-    test_tree_write(f->disk.root, "disk/disk.img", "123456789");
-    fake_disk_start(&f->disk);
-    reply = fake_step_run(ch_inside_sum_image, request, NULL);
-    g_assert_cmphex(reply.crc, ==, 0xCBF43926);
-    g_assert_cmpuint(reply.size, ==, 9);
-    g_assert_cmpuint(reply.end, ==, 9);
-
-    /* Nothing but zeros, and then the digits: in two parts. */
-    g_assert_cmpint(truncate(path, 0), ==, 0);
-    g_assert_cmpint(truncate(path, (off_t)n_bytes), ==, 0);
-    {
-        ch_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-        g_assert_cmpint(pwrite(fd, "123456789", 9, CH_HANDS_SUM_BYTES), ==, 9);
-    }
-    reply = fake_step_run(ch_inside_sum_image, request, NULL);
-    g_assert_cmpuint(reply.end, ==, CH_HANDS_SUM_BYTES);
-    g_assert_cmpuint(reply.size, ==, n_bytes);
-    request.crc = reply.crc;
-    request.offset = reply.end;
-    request.dev = reply.target.dev;
-    request.ino = reply.target.ino + 1;
-    g_assert_cmpint(fake_step_run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
-    request.ino--;
-    reply = fake_step_run(ch_inside_sum_image, request, NULL);
-    g_assert_cmpuint(reply.end, ==, n_bytes);
-    g_assert_cmphex(reply.crc, ==, ch_crc32(request.crc, "123456789", 9));
-    g_assert_cmpint(truncate(path, 5), ==, 0);
-    g_assert_cmpint(fake_step_run(ch_inside_sum_image, request, NULL).errnum, ==, ESTALE);
-}
-
 /* --- kernels */
 
 /* spec:05-16.1#15 */
@@ -472,20 +339,6 @@ test_kernel_dir_is_link(Fixture *f, gconstpointer data)
 }
 
 /* --- hotplug volumes */
-
-static void
-serve_volume(Fixture *f, bool is_mounted)
-{
-    g_autofree char *empty_dir = g_build_filename(f->pods_dir, ATTACH_UID, FAKE_HOTPLUG, NULL);
-
-    test_tree_mkdir(empty_dir, ".");
-    fake_disk_clear(&f->disk);
-    fake_disk_init(&f->disk, f->dir, empty_dir, "hp.sock", "image");
-    test_tree_mkdir(f->disk.root, "vol");
-    test_tree_write(f->disk.root, "vol/disk.img", "volume");
-    f->disk.mount = is_mounted ? "vol" : NULL;
-    fake_disk_start(&f->disk);
-}
 
 static void
 test_volume_file(Fixture *f, gconstpointer data)
@@ -589,77 +442,6 @@ test_volume_file_is_link(Fixture *f, gconstpointer data)
     g_assert_cmpint(test_tree_stat(f->disk.root, "victim").st_uid, ==, 0);
 }
 
-/* spec:05-16.4#105: nothing is mounted; more than can be taken away at a time; what has the name
- * cannot be looked at. */
-static void
-test_volume_unmount(Fixture *f, gconstpointer data)
-{
-    g_autofree char *target = NULL;
-    ChHandsReply reply;
-
-    if (fake_pod_skip_mounts())
-        return;
-    test_tree_write(f->hotplug, "vol.img", "");
-    reply = fake_step_run(unmount_it, volume_file, NULL);
-    g_assert_cmpint(reply.errnum, ==, 0);
-    g_assert_cmpuint(reply.size, ==, 0);
-    target = g_build_filename(f->hotplug, "vol.img", NULL);
-    for (int i = 0; i < 20; i++)
-        g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0);
-    reply = fake_step_run(unmount_it, volume_file, NULL);
-    g_assert_cmpint(reply.errnum, ==, EBUSY);
-    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_UNMOUNT);
-    g_assert_cmpint(fake_step_run(unmount_it, volume_file, NULL).errnum, ==, 0);
-    test_tree_remove(f->hotplug);
-    test_tree_write(f->pods_dir, FAKE_POD_UID "/" FAKE_HOTPLUG, "no directory");
-    reply = fake_step_run(ch_inside_look_at_target, volume_file, NULL);
-    g_assert_cmpint(reply.errnum, ==, ENOTDIR);
-    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
-}
-
-static bool
-sweep(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
-{
-    return ch_inside_sweep_hotplug(request, reply);
-}
-
-/* Whatever was mounted and noted nowhere. field:FR-G10 */
-static void
-test_sweep(Fixture *f, gconstpointer data)
-{
-    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
-    g_autofree char *node = NULL;
-
-    if (fake_pod_skip_mounts())
-        return;
-    serve_volume(f, true);
-    node = g_build_filename(f->hotplug, "block", NULL);
-    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_file, NULL).errnum, ==, 0);
-    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
-    g_assert_cmpint(mknod(node, S_IFBLK | 0600, makedev(7, 1)), ==, 0);
-    test_tree_write(f->hotplug, "own", "the pod's");
-    test_tree_link(f->hotplug, "link", "own");
-    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 2);
-    g_assert_false(test_tree_has(f->hotplug, "vol.img"));
-    g_assert_false(test_tree_has(f->hotplug, "vol"));
-    g_assert_false(test_tree_has(f->hotplug, "block"));
-    assert_content(f->hotplug, "own", "the pod's");
-    g_assert_true(test_tree_has(f->hotplug, "link"));
-    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 0);
-    assert_content(f->disk.root, "vol/disk.img", "volume");
-}
-
-/* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
-static void
-test_sweep_without_pod(Fixture *f, gconstpointer data)
-{
-    const ChHandsRequest pod = {.uid = "aaaabbbb-0000-4000-8000-00000000dead"};
-
-    if (fake_pod_skip_mounts())
-        return;
-    g_assert_cmpint(fake_step_run(sweep, pod, NULL).errnum, ==, 0);
-}
-
 static bool
 look_without_descriptors(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
 {
@@ -685,9 +467,7 @@ test_look_fails(Fixture *f, gconstpointer data)
 static void
 add(const char *name, void (*func)(Fixture *f, gconstpointer data))
 {
-    g_autofree char *path = g_strconcat("/inside-mount/", name, NULL);
-
-    g_test_add(path, Fixture, NULL, set_up, func, tear_down);
+    add_for("inside-mount", name, NULL, func);
 }
 
 static void
@@ -696,18 +476,16 @@ add_case(const char *group,
          gconstpointer data,
          void (*func)(Fixture *f, gconstpointer data))
 {
-    g_autofree char *path = g_strconcat("/inside-mount/", group, "/", name, NULL);
+    g_autofree char *path = g_strconcat(group, "/", name, NULL);
 
-    g_test_add(path, Fixture, data, set_up, func, tear_down);
+    add_for("inside-mount", path, data, func);
 }
 
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    if (geteuid() == 0) /* the node that things are mounted in */
-        g_assert_true(unshare(CLONE_NEWNS) == 0 &&
-                      mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    become_node();
     add("life", test_life);
     add("no-pod", test_no_pod);
     for (gsize i = 0; i < G_N_ELEMENTS(target_cases); i++)
@@ -717,7 +495,6 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(image_cases); i++)
         add_case("image", image_cases[i].path, &image_cases[i], test_image);
     add("image/fifo", test_image_is_fifo);
-    add("checksum", test_sum);
     add("kernels", test_kernels);
     add("kernel-directory-is-link", test_kernel_dir_is_link);
     add("volume/file", test_volume_file);
@@ -725,9 +502,6 @@ main(int argc, char **argv)
     add("volume/none", test_volume_is_none);
     add("volume/without-file", test_volume_without_file);
     add("volume/file-is-link", test_volume_file_is_link);
-    add("volume/unmount", test_volume_unmount);
     add("volume/look-fails", test_look_fails);
-    add("volume/sweep", test_sweep);
-    add("volume/sweep-without-pod", test_sweep_without_pod);
     return g_test_run();
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "handler/hands/inside-unmount.h"
+
+#include "handler/hands/inside-mount.h"
+#include "handler/hands/test-fake-mounts.h"
+
+/* spec:05-16.4#105: nothing is mounted; more than can be taken away at a time; what has the name
+ * cannot be looked at. */
+static void
+test_volume_unmount(Fixture *f, gconstpointer data)
+{
+    g_autofree char *target = NULL;
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->hotplug, "vol.img", "");
+    reply = fake_step_run(unmount_it, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 0);
+    target = g_build_filename(f->hotplug, "vol.img", NULL);
+    for (int i = 0; i < 20; i++)
+        g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0);
+    reply = fake_step_run(unmount_it, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, EBUSY);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_UNMOUNT);
+    g_assert_cmpint(fake_step_run(unmount_it, volume_file, NULL).errnum, ==, 0);
+    test_tree_remove(f->hotplug);
+    test_tree_write(f->pods_dir, FAKE_POD_UID "/" FAKE_HOTPLUG, "no directory");
+    reply = fake_step_run(ch_inside_look_at_target, volume_file, NULL);
+    g_assert_cmpint(reply.errnum, ==, ENOTDIR);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_DIR);
+}
+
+static bool
+sweep(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    return ch_inside_sweep_hotplug(request, reply);
+}
+
+/* Whatever was mounted and noted nowhere. field:FR-G10 */
+static void
+test_sweep(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    g_autofree char *node = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    node = g_build_filename(f->hotplug, "block", NULL);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_file, NULL).errnum, ==, 0);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, volume_dir, NULL).errnum, ==, 0);
+    g_assert_cmpint(mknod(node, S_IFBLK | 0600, makedev(7, 1)), ==, 0);
+    test_tree_write(f->hotplug, "own", "the pod's");
+    test_tree_link(f->hotplug, "link", "own");
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 2);
+    g_assert_false(test_tree_has(f->hotplug, "vol.img"));
+    g_assert_false(test_tree_has(f->hotplug, "vol"));
+    g_assert_false(test_tree_has(f->hotplug, "block"));
+    assert_content(f->hotplug, "own", "the pod's");
+    g_assert_true(test_tree_has(f->hotplug, "link"));
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 0);
+    assert_content(f->disk.root, "vol/disk.img", "volume");
+}
+
+/* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
+static void
+test_sweep_without_pod(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = "aaaabbbb-0000-4000-8000-00000000dead"};
+
+    if (fake_pod_skip_mounts())
+        return;
+    g_assert_cmpint(fake_step_run(sweep, pod, NULL).errnum, ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    become_node();
+#define ADD(name, func) add_for("inside-unmount", name, NULL, func)
+    ADD("volume", test_volume_unmount);
+    ADD("sweep", test_sweep);
+    ADD("sweep-without-pod", test_sweep_without_pod);
+#undef ADD
+    return g_test_run();
+}
