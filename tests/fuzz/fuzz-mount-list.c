@@ -31,6 +31,6 @@ LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
     if (fd < 0 || size > MAX_BYTES || write(fd, data, size) != (ssize_t)size ||
         lseek(fd, 0, SEEK_SET) != 0)
         return 0;
-    (void)ch_mount_list_find(fd, check, &n_calls);
+    (void)ch_mount_list_find(fd, CH_MOUNT_LIST_MAX_BYTES, check, &n_calls);
     return 0;
 }

@@ -20,10 +20,8 @@
  *
  * Returns: a descriptor, O_PATH, or -EBADF with the reply and its step filled in
  */
-int ch_content_open(const ChHandsRequest *request,
-                    const char *path,
-                    int root_fd,
-                    ChHandsReply *reply);
+int
+ch_content_open(const ChHandsRequest *request, const char *path, int root_fd, ChHandsReply *reply);
 
 /* Whether it is an image's: read-only, and with its socket in the pod itself. */
 bool ch_content_is_data(ChHandsMount mount);

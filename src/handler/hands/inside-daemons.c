@@ -261,7 +261,7 @@ is_stacked(const Target *target)
         return false;
     stack.path[n] = '\0';
     stack.n = 0;
-    (void)ch_mount_list_find(list_fd, count, &stack);
+    (void)ch_mount_list_find(list_fd, CH_MOUNT_LIST_MAX_BYTES, count, &stack);
     return stack.n > 1;
 }
 

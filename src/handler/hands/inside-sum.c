@@ -76,7 +76,8 @@ ch_inside_sum_image(const ChHandsRequest *request, const char *path, ChHandsRepl
     ch_autofd int content_fd = -EBADF;
     bool is_done = false;
 
-    if (ch_mount_spaces_open(&spaces, reply) && ch_source_open(&name, spaces.node_fd, &source, reply)) {
+    if (ch_mount_spaces_open(&spaces, reply) &&
+        ch_source_open(&name, spaces.node_fd, &source, reply)) {
         content_fd = ch_content_open(request, path, source.root_fd, reply);
         is_done = content_fd >= 0 && sum_content(request, content_fd, reply);
     }

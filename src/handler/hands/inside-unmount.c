@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "handler/hands/content.h"
 #include "handler/hands/dir-list.h"
+#include "handler/hands/mount-list.h"
 #include "handler/hands/mount-spaces.h"
 #include "handler/hands/reply.h"
 #include "handler/hands/target.h"
@@ -18,7 +21,7 @@
 
 #define MAX_STACKED 16   /* mounts on one target */
 #define MAX_KERNELS 64   /* names in kernel-boot that are looked at */
-#define MAX_VOLUMES 1024 /* names in hotplug-disks that are looked at */
+#define MAX_VOLUMES 1024 /* names in hotplug-disks that are looked at, mounts that were renamed */
 
 /* Also what earlier versions stacked. */
 static bool
@@ -193,27 +196,106 @@ sweep_names(ChTarget *target, ChHandsReply *reply)
             reply->errnum = 0;
         }
     }
-    if (first.errnum != 0)
-        *reply = first;
-    return first.errnum == 0;
+    return first.errnum == 0 || ch_reply_take_failure(reply, &first);
+}
+
+/* What is mounted below a directory, however deep. */
+typedef struct {
+    char dir[PATH_MAX]; /* as the node names it */
+    char rest[PATH_MAX];
+} Below;
+
+/* A ChMountListFunc. */
+static bool
+is_below(const char *mount_point, void *data)
+{
+    Below *below = data;
+    const size_t length = strlen(below->dir);
+
+    return strncmp(mount_point, below->dir, length) == 0 && mount_point[length] == '/' &&
+           g_strlcpy(below->rest, mount_point + length + 1, sizeof(below->rest)) <
+               sizeof(below->rest);
+}
+
+/* Returns 0, -ENOENT: nothing is mounted below it (any more), or another -errno. */
+static int
+find_below(Below *below)
+{
+    ch_autofd int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : ch_mount_list_find(fd, CH_MOUNT_LIST_NODE_BYTES, is_below, below);
+}
+
+/* Returns 0 or -errno: the pod may have renamed it again. */
+static int
+detach_below(int dir_fd, const char *rest)
+{
+    ch_autofd int fd = ch_safe_open(dir_fd, rest, O_PATH, 0, CH_RESOLVE_NO_LINKS);
+
+    return fd < 0 ? fd : ch_mount_detach_root(fd);
+}
+
+/* What the pod has renamed, or a directory above it, is mounted under a name that nobody knows. */
+static bool
+sweep_below(int dir_fd, ChHandsReply *reply)
+{
+    static Below below;
+    char path[CH_FD_PATH_SIZE];
+    ssize_t length;
+    int result = 0;
+
+    ch_fd_path(path, dir_fd);
+    length = readlinkat(AT_FDCWD, path, below.dir, sizeof(below.dir) - 1);
+    if (length < 0)
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_DIR, errno, "find the pod's directory");
+    below.dir[length] = '\0';
+    for (int i = 0; i < MAX_VOLUMES && result == 0; i++) {
+        result = find_below(&below);
+        if (result == 0)
+            result = detach_below(dir_fd, below.rest);
+        if (result == 0)
+            reply->size++;
+        else if (result == -ENOENT && find_below(&below) == -ENOENT)
+            return true;
+    }
+    return ch_reply_fail_step(
+        reply, CH_HANDS_STEP_UNMOUNT, result == 0 ? EBUSY : result, "umount what was renamed");
+}
+
+/* @sweeps_names: what is directly in it goes with what was mounted on */
+static bool
+sweep_dir(const ChHandsRequest *pod, ChHandsMount mount, bool sweeps_names, ChHandsReply *reply)
+{
+    ChHandsRequest request = *pod;
+    ChTarget target = CH_TARGET_INIT;
+    bool is_done;
+
+    request.mount = mount;
+    request.name[0] = '.'; /* only the directory is wanted */
+    if (!ch_target_open(&request, "", false, &target, reply))
+        return is_absent(reply);
+    is_done = (!sweeps_names || sweep_names(&target, reply)) && sweep_below(target.dir_fd, reply);
+    ch_target_clear(&target);
+    return is_done;
 }
 
 bool
-ch_inside_sweep_hotplug(const ChHandsRequest *request, ChHandsReply *reply)
+ch_inside_sweep(const ChHandsRequest *request, ChHandsReply *reply)
 {
-    ChHandsRequest volumes = *request;
     ChMountSpaces spaces = CH_MOUNT_SPACES_INIT;
-    ChTarget target = CH_TARGET_INIT;
+    ChHandsReply disks = {0};
     bool is_done =
         ch_mount_spaces_open(&spaces, reply) && ch_mount_spaces_join(spaces.node_fd, reply);
 
-    volumes.mount = CH_HANDS_MOUNT_HOTPLUG_DIR;
-    volumes.name[0] = '.'; /* only the directory is wanted */
-    if (is_done && ch_target_open(&volumes, "", false, &target, reply))
-        is_done = sweep_names(&target, reply);
-    else if (is_done)
-        is_done = is_absent(reply);
-    ch_target_clear(&target);
+    if (is_done) {
+        const bool are_disks_done = sweep_dir(request, CH_HANDS_MOUNT_DISK, false, &disks);
+
+        is_done = sweep_dir(request, CH_HANDS_MOUNT_HOTPLUG_DIR, true, reply);
+        disks.size += reply->size;
+        if (is_done && !are_disks_done)
+            is_done = ch_reply_take_failure(reply, &disks);
+        reply->size = disks.size;
+    }
     ch_mount_spaces_clear(&spaces);
     return is_done;
 }

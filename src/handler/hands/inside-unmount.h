@@ -27,8 +27,10 @@
 bool ch_inside_unmount(const ChHandsRequest *request, ChHandsReply *reply);
 
 /**
- * ch_inside_sweep_hotplug: takes away every mount and every block device in the pod's directory of
- * hotplug volumes, with what was mounted on; the pod's own files stay.
+ * ch_inside_sweep: takes away every mount and every block device in the pod's directory of hotplug
+ * volumes, with what was mounted on; the pod's own files stay. Then whatever is still mounted below
+ * it, or below the directory of container disks: a pod can rename a directory that we mount in, and
+ * kubelet could not remove what is mounted there.
  *
  * For when the VM is gone: a record may be lost, or older than the last mount. A directory that is
  * not there is done.
@@ -36,4 +38,4 @@ bool ch_inside_unmount(const ChHandsRequest *request, ChHandsReply *reply);
  * Returns: true with the number of mounts in reply->size; false with the first failure, after all
  * others were tried
  */
-bool ch_inside_sweep_hotplug(const ChHandsRequest *request, ChHandsReply *reply);
+bool ch_inside_sweep(const ChHandsRequest *request, ChHandsReply *reply);

@@ -75,14 +75,14 @@ ask_lines(char *buffer, size_t n_bytes, ChMountListFunc func, void *data, bool *
 }
 
 int
-ch_mount_list_find(int fd, ChMountListFunc func, void *data)
+ch_mount_list_find(int fd, size_t max_bytes, ChMountListFunc func, void *data)
 {
     static char buffer[3 * PATH_MAX + 1024]; /* a line: two paths and what overlayfs is made of */
     size_t n_bytes = 0;
     size_t n_read = 0;
     bool is_found = false;
 
-    while (n_read < CH_MOUNT_LIST_MAX_BYTES) {
+    while (n_read < max_bytes) {
         const ssize_t n = read(fd, buffer + n_bytes, sizeof(buffer) - n_bytes);
         size_t taken;
 

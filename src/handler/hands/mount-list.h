@@ -11,8 +11,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#define CH_MOUNT_LIST_MAX_BYTES (512u * 1024)
+#define CH_MOUNT_LIST_MAX_BYTES  (512u * 1024)       /* of a pod's */
+#define CH_MOUNT_LIST_NODE_BYTES (16u * 1024 * 1024) /* of the node's, which has all pods' */
 
 /* Whether this is the mount that is looked for. @mount_point: without escapes; borrowed */
 typedef bool (*ChMountListFunc)(const char *mount_point, void *data);
@@ -20,7 +22,8 @@ typedef bool (*ChMountListFunc)(const char *mount_point, void *data);
 /**
  * ch_mount_list_find: asks @func of one mount point after the other, until it says yes.
  * @fd: mountinfo, opened for reading
+ * @max_bytes: that are read of it
  *
- * Returns: 0, -ENOENT (never said yes), or another -errno of reading
+ * Returns: 0, -ENOENT (never said yes), -E2BIG, or another -errno of reading
  */
-int ch_mount_list_find(int fd, ChMountListFunc func, void *data);
+int ch_mount_list_find(int fd, size_t max_bytes, ChMountListFunc func, void *data);

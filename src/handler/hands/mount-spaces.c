@@ -34,7 +34,8 @@ ch_mount_spaces_open(ChMountSpaces *out_spaces, ChHandsReply *reply)
     (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)node_pid);
     out_spaces->node_fd = open(path, O_RDONLY | O_CLOEXEC);
     if (out_spaces->node_fd < 0)
-        return ch_reply_fail_step(reply, CH_HANDS_STEP_NONE, errno, "failed to open mount namespace");
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_NONE, errno, "failed to open mount namespace");
     out_spaces->home_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     return out_spaces->home_fd >= 0 ||
            ch_reply_fail_step(reply, CH_HANDS_STEP_NONE, errno, "open the mount namespace");
@@ -44,5 +45,6 @@ bool
 ch_mount_spaces_join(int fd, ChHandsReply *reply)
 {
     return setns(fd, CLONE_NEWNS) == 0 ||
-           ch_reply_fail_step(reply, CH_HANDS_STEP_NONE, errno, "failed to join the mount namespace");
+           ch_reply_fail_step(
+               reply, CH_HANDS_STEP_NONE, errno, "failed to join the mount namespace");
 }

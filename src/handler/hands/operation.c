@@ -207,9 +207,9 @@ unmount_target(const ChStep *step, const void *bytes, int none, int *out_fd, ChH
 }
 
 static bool
-sweep_hotplug(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
+sweep(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
 {
-    return ch_inside_sweep_hotplug(&step->request, reply);
+    return ch_inside_sweep(&step->request, reply);
 }
 
 static bool
@@ -317,7 +317,7 @@ static const struct {
     [CH_HANDS_OP_TARGET_LOOK]  = {look_at_target, ON_MOUNTS},
     [CH_HANDS_OP_MOUNT]        = {mount_source, ON_MOUNTS},
     [CH_HANDS_OP_UNMOUNT]      = {unmount_target, ON_MOUNTS},
-    [CH_HANDS_OP_SWEEP] = {sweep_hotplug, ON_MOUNTS},
+    [CH_HANDS_OP_SWEEP] = {sweep, ON_MOUNTS},
     [CH_HANDS_OP_NODE_LOOK]    = {look_at_node, ON_FILES},
     [CH_HANDS_OP_NODE_MAKE]    = {make_node,    ON_FILES},
     [CH_HANDS_OP_NODE_REMOVE]  = {remove_node,  ON_FILES},

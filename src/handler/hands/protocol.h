@@ -66,7 +66,7 @@ typedef enum {
     CH_HANDS_OP_NODE_LOOK,   /* uid, name, maybe source_uid -> the node and its source */
     CH_HANDS_OP_NODE_MAKE,   /* uid, name, source_uid: a block volume's node */
     CH_HANDS_OP_NODE_REMOVE, /* uid, name */
-    CH_HANDS_OP_SWEEP,       /* uid: all mounts and nodes in its directory of hotplug volumes */
+    CH_HANDS_OP_SWEEP,       /* uid: all mounts and nodes in its directories */
     CH_HANDS_OP_DEVICES_LOOK, /* handle, flags: are the devices there that the VM needs? */
     CH_HANDS_OP_DEVICES_SET,  /* handle, flags, bytes (ChDeviceRule each): what its cgroup allows */
     CH_HANDS_OP_MEMLOCK_SET,  /* handle, flags, bytes (uint64_t): of virtqemud, or of QEMU */

@@ -45,6 +45,15 @@ ch_reply_fail_step(ChHandsReply *reply, ChHandsMountStep step, int errnum, const
 }
 
 bool
+ch_reply_take_failure(ChHandsReply *reply, const ChHandsReply *failed)
+{
+    reply->step = failed->step;
+    reply->errnum = failed->errnum;
+    memcpy(reply->text, failed->text, sizeof(reply->text));
+    return false;
+}
+
+bool
 ch_reply_send(ChHandsReply *reply, int channel_fd, int fd)
 {
     reply->has_fd = fd >= 0;

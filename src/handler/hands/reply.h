@@ -24,6 +24,9 @@ bool ch_reply_fail(ChHandsReply *reply, int errnum, const char *format, ...) G_G
 /* The same of a mount's work, with the part of it that failed. */
 bool ch_reply_fail_step(ChHandsReply *reply, ChHandsMountStep step, int errnum, const char *what);
 
+/* The same, as another answer has it. */
+bool ch_reply_take_failure(ChHandsReply *reply, const ChHandsReply *failed);
+
 /* Sends it to the brain, with @fd (borrowed) if that is one. Returns false when it does not fit
  * into the channel: the brain waits for one at a time, so it has stopped reading. */
 bool ch_reply_send(ChHandsReply *reply, int channel_fd, int fd);

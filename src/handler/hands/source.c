@@ -165,7 +165,8 @@ find_socket(pid_t pid, Search *search)
 
     (void)snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    result = fd < 0 ? -errno : ch_mount_list_find(fd, holds_socket, search);
+    result =
+        fd < 0 ? -errno : ch_mount_list_find(fd, CH_MOUNT_LIST_MAX_BYTES, holds_socket, search);
     return result == -ENOENT && search->trouble != 0 ? search->trouble : result;
 }
 

@@ -36,7 +36,7 @@ test_volume_unmount(Fixture *f, gconstpointer data)
 static bool
 sweep(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
 {
-    return ch_inside_sweep_hotplug(request, reply);
+    return ch_inside_sweep(request, reply);
 }
 
 /* Whatever was mounted and noted nowhere. field:FR-G10 */
@@ -65,6 +65,36 @@ test_sweep(Fixture *f, gconstpointer data)
     assert_content(f->disk.root, "vol/disk.img", "volume");
 }
 
+/* What the pod has renamed is found too: kubelet could not remove it. */
+static void
+test_sweep_of_what_was_renamed(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    ChHandsRequest removal = kernel;
+    g_autofree char *old_dir = NULL;
+    g_autofree char *new_dir = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_mkdir(f->disk.root, "boot");
+    test_tree_write(f->disk.root, "boot/vmlinuz", "kernel");
+    f->disk.name = "kernel-boot.sock";
+    fake_disk_start(&f->disk);
+    g_assert_cmpint(fake_step_run(ch_inside_mount, kernel, "/boot/vmlinuz").errnum, ==, 0);
+    old_dir = g_build_filename(f->disks, "kernel-boot", NULL);
+    new_dir = g_build_filename(f->disks, "a b/deep", NULL);
+    test_tree_mkdir(f->disks, "a b");
+    g_assert_cmpint(rename(old_dir, new_dir), ==, 0);
+    removal.flags = CH_HANDS_REMOVE;
+    g_assert_cmpuint(
+        fake_step_run(unmount_it, removal, NULL).size, ==, 0); /* it has no such name */
+    assert_content(f->disks, "a b/deep/vmlinuz", "kernel");
+
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 1);
+    assert_content(f->disks, "a b/deep/vmlinuz", "");
+    g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 0);
+}
+
 /* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
 static void
 test_sweep_without_pod(Fixture *f, gconstpointer data)
@@ -84,6 +114,7 @@ main(int argc, char **argv)
 #define ADD(name, func) add_for("inside-unmount", name, NULL, func)
     ADD("volume", test_volume_unmount);
     ADD("sweep", test_sweep);
+    ADD("sweep-of-what-was-renamed", test_sweep_of_what_was_renamed);
     ADD("sweep-without-pod", test_sweep_without_pod);
 #undef ADD
     return g_test_run();

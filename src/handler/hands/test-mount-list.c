@@ -35,7 +35,7 @@ find(const char *text, gsize n_bytes, const char *wanted, const char *expected)
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(write(fd, text, n_bytes), ==, (gssize)n_bytes);
     g_assert_cmpint(lseek(fd, 0, SEEK_SET), ==, 0);
-    result = ch_mount_list_find(fd, is_wanted, &search);
+    result = ch_mount_list_find(fd, CH_MOUNT_LIST_MAX_BYTES, is_wanted, &search);
     if (expected != NULL)
         g_assert_cmpstr(search.seen->str, ==, expected);
     g_string_free(search.seen, TRUE);
@@ -98,7 +98,7 @@ test_own(void)
     ch_autofd int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     Search search = {"/proc", g_string_new(NULL)};
 
-    g_assert_cmpint(ch_mount_list_find(fd, is_wanted, &search), ==, 0);
+    g_assert_cmpint(ch_mount_list_find(fd, CH_MOUNT_LIST_MAX_BYTES, is_wanted, &search), ==, 0);
     g_string_free(search.seen, TRUE);
 }
 
