@@ -36,6 +36,12 @@ if [[ -z $kernel_package ]]; then
 fi
 [[ -n $kernel_package ]] || die "Debian's package linux-image-cloud-amd64 is not known here: is main in /etc/apt/sources.list?"
 mkdir -p "$cache"
+# Two runs at once would build in the same place: the second waits, and then finds what the first made.
+exec 9>"$cache/lock"
+flock --nonblock 9 || {
+    say "waiting for another build of the guest in $cache"
+    flock --timeout 900 9 || die "another build of the guest in $cache does not end"
+}
 fingerprint | sha256sum >"$cache/fingerprint.new"
 if [[ -f $layout/index.json ]] && cmp -s "$cache/fingerprint.new" "$layout/fingerprint"; then
     exit 0
