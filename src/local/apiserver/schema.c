@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/base/errors.h"
 #include "lib/base/quantity.h"
 #include "lib/base/time.h"
 #include "lib/kube/names.h"
@@ -30,17 +31,27 @@ ch_name_is_label(const char *text)
     return true;
 }
 
-static bool
-is_quantity(const ChJson *value)
+/* (transfer none); NULL: it is one, of at least @min_nano */
+static const char *
+quantity_complaint(const ChJson *value, int min_nano)
 {
+    static const char grammar[] = "must be a quantity, such as 128Mi";
     g_autofree char *text = NULL;
+    g_autoptr(GError) failure = NULL;
     ChQuantity quantity;
 
     if (!ch_json_is_string(value) && !ch_json_is_number(value))
-        return false;
+        return grammar;
     text =
         ch_json_is_string(value) ? g_strdup(ch_json_as_string(value)) : ch_json_print(value, NULL);
-    return ch_quantity_parse(text, &quantity, NULL);
+    if (!ch_quantity_parse(text, &quantity, &failure))
+        return g_error_matches(failure, CH_ERROR, CH_ERROR_LIMIT) &&
+                       strlen(text) < CH_QUANTITY_MAX_TEXT
+                   ? "must be less than 2^63, which is 8Ei"
+                   : grammar;
+    if (quantity.nano >= min_nano)
+        return NULL;
+    return min_nano > 0 ? "must be greater than 0" : "must be greater than or equal to 0";
 }
 
 static bool
@@ -97,7 +108,9 @@ type_complaint(ChFieldType type, const ChJson *value)
     case CH_FIELD_BOOLEAN:
         return ch_json_is_bool(value) ? NULL : "must be of type boolean";
     case CH_FIELD_QUANTITY:
-        return is_quantity(value) ? NULL : "must be a quantity, such as 128Mi";
+        return quantity_complaint(value, 0);
+    case CH_FIELD_SIZE:
+        return quantity_complaint(value, 1);
     case CH_FIELD_TIME:
         return is_time(value) ? NULL : "must be a time, such as 2006-01-02T15:04:05Z";
     case CH_FIELD_LABEL:

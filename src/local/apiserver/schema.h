@@ -18,7 +18,8 @@ typedef enum {
     CH_FIELD_INTEGER,
     CH_FIELD_COUNT, /* 0 to UINT32_MAX */
     CH_FIELD_BOOLEAN,
-    CH_FIELD_QUANTITY,    /* "128Mi", or a number */
+    CH_FIELD_QUANTITY,    /* "128Mi", or a number; 0 or more */
+    CH_FIELD_SIZE,        /* the same, more than 0 */
     CH_FIELD_TIME,        /* RFC 3339 */
     CH_FIELD_LABEL,       /* a name: RFC 1123 label */
     CH_FIELD_SUBDOMAIN,   /* RFC 1123 subdomain */

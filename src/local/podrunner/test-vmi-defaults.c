@@ -90,6 +90,27 @@ test_memory_is_needed(void)
     g_assert_error(error, CH_ERROR, CH_ERROR_INVALID);
 }
 
+static void
+test_memory_is_more_than_none(void)
+{
+    static const char *const texts[][2] = {
+        {"{\"memory\":{\"guest\":\"0\"}}", "spec.domain.memory.guest is '0'"},
+        {"{\"resources\":{\"requests\":{\"memory\":\"-1\"}}}",
+         "spec.domain.resources.requests.memory is '-1'"},
+        {"{\"resources\":{\"limits\":{\"memory\":\"1e30\"}}}",
+         "spec.domain.resources.limits.memory is '1e30'"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autofree char *text = g_strdup_printf("{\"spec\":{\"domain\":%s}}", texts[i][0]);
+        g_autoptr(ChJson) vmi = ch_json_parse(text, -1, NULL);
+        g_autoptr(GError) error = NULL;
+
+        g_assert_false(ch_vmi_set_defaults(vmi, "amd64", UUID, &error));
+        g_assert_true(g_str_has_prefix(error->message, texts[i][1]));
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -98,5 +119,6 @@ main(int argc, char **argv)
     g_test_add_func("/vmi-defaults/given-values-stay", test_given_values_stay);
     g_test_add_func("/vmi-defaults/volumes-become-disks", test_volumes_become_disks);
     g_test_add_func("/vmi-defaults/memory-is-needed", test_memory_is_needed);
+    g_test_add_func("/vmi-defaults/memory-is-more-than-none", test_memory_is_more_than_none);
     return g_test_run();
 }

@@ -3,6 +3,7 @@
 #include "local/podrunner/vmi-defaults.h"
 
 #include "lib/base/errors.h"
+#include "lib/base/quantity.h"
 
 static void
 default_string(ChJson *object, const char *key, const char *text)
@@ -56,6 +57,19 @@ set_features(ChJson *domain)
         ch_json_set_bool(acpi, "enabled", true);
 }
 
+static bool
+check_size(const char *path, const char *size, GError **error)
+{
+    ChQuantity quantity = {0};
+
+    return (ch_quantity_parse(size, &quantity, NULL) && quantity.nano > 0) ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "%s is '%s': it must be a size greater than 0, such as 128Mi",
+                   path,
+                   size);
+}
+
 /* Request and guest memory each default to the other. */
 static bool
 set_memory(ChJson *domain, GError **error)
@@ -66,6 +80,9 @@ set_memory(ChJson *domain, GError **error)
     const char *limit = ch_json_string_at(domain, "resources", "limits", "memory");
     const char *guest = ch_json_string_at(memory, "guest");
     const char *request = ch_json_string_at(requests, "memory");
+    const char *path = guest != NULL     ? "spec.domain.memory.guest"
+                       : request != NULL ? "spec.domain.resources.requests.memory"
+                                         : "spec.domain.resources.limits.memory";
     g_autofree char *size = g_strdup(guest != NULL ? guest : request != NULL ? request : limit);
 
     if (size == NULL && ch_json_string_at(memory, "hugepages", "pageSize") == NULL)
@@ -74,6 +91,8 @@ set_memory(ChJson *domain, GError **error)
                        "no memory requested: set spec.domain.memory.guest or "
                        "spec.domain.resources.requests.memory");
     if (size != NULL) {
+        if (!check_size(path, size, error))
+            return false;
         default_string(memory, "guest", size);
         default_string(requests, "memory", size);
     }
