@@ -14,6 +14,7 @@
 #include "lib/base/time.h"
 #include "lib/linux/command.h"
 #include "lib/linux/safe-path.h"
+#include "local/podrunner/image-content.h"
 
 #define TAR_TIMEOUT_US     (300 * CH_SECOND_US)
 #define MAX_DOCUMENT_BYTES (4u << 20)
@@ -292,12 +293,13 @@ extract(const ChImageStore *store,
     return ok;
 }
 
-/* NULL without error: not in this layer. */
+/* NULL without error: not in this layer, whose members come to @seen. */
 static char *
 find_in_layer(const ChImageStore *store,
               const char *layout,
               const char *digest,
               const char *wanted,
+              GString *seen,
               GError **error)
 {
     g_autofree char *blob_path = ch_image_blob_path(digest, error);
@@ -312,6 +314,7 @@ find_in_layer(const ChImageStore *store,
         return NULL;
     member = ch_image_listing_find(listing, wanted, &failure);
     if (member == NULL) {
+        g_string_append(seen, listing);
         if (failure != NULL)
             g_propagate_error(error, g_steal_pointer(&failure));
         return NULL;
@@ -338,10 +341,12 @@ find_in_layout(const ChImageStore *store,
     g_autoptr(ChJson) manifest = load_manifest(layout, tag, error);
     g_autoptr(GPtrArray) layers =
         manifest != NULL ? ch_image_manifest_layers(manifest, error) : NULL;
+    g_autoptr(GString) seen = g_string_new(NULL);
+    g_autofree char *content = NULL;
 
     for (guint i = 0; layers != NULL && i < layers->len; i++) {
         g_autoptr(GError) failure = NULL;
-        char *file = find_in_layer(store, layout, layers->pdata[i], wanted, &failure);
+        char *file = find_in_layer(store, layout, layers->pdata[i], wanted, seen, &failure);
 
         if (file != NULL)
             return file;
@@ -350,8 +355,10 @@ find_in_layout(const ChImageStore *store,
             return NULL;
         }
     }
-    if (layers != NULL)
-        ch_fail(error, CH_ERROR_NOT_FOUND, "it has no file '%s'", wanted);
+    if (layers == NULL)
+        return NULL;
+    content = ch_image_content_describe(seen->str, wanted);
+    ch_fail(error, CH_ERROR_NOT_FOUND, "%s", content);
     return NULL;
 }
 
@@ -367,6 +374,43 @@ list_directory(const char *path, const char *wanted)
     while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
         g_string_append_printf(listing, "%s%s\n", wanted, name);
     return g_string_free(listing, FALSE);
+}
+
+/* @dir: "", "disk/" */
+static void
+append_directory(GString *listing, const char *root, const char *dir)
+{
+    g_autofree char *path = g_build_filename(root, dir, NULL);
+    g_autoptr(GDir) opened = g_dir_open(path, 0, NULL);
+    const char *name = NULL;
+
+    if (opened != NULL)
+        g_string_append_printf(listing, "%s\n", dir);
+    while (opened != NULL && (name = g_dir_read_name(opened)) != NULL) {
+        g_autofree char *child = g_build_filename(path, name, NULL);
+        const bool is_dir = g_file_test(child, G_FILE_TEST_IS_DIR);
+
+        g_string_append_printf(listing, "%s%s%s\n", dir, name, is_dir ? "/" : "");
+    }
+}
+
+/* What is in the directories on the way to @wanted, as far as no link is among them. */
+static bool
+fail_not_in_directory(int root_fd, const char *root, const char *wanted, GError **error)
+{
+    g_autofree char *way = g_strdup(without_root(wanted));
+    g_autoptr(GString) listing = g_string_new(NULL);
+    g_autofree char *content = NULL;
+
+    append_directory(listing, root, "");
+    for (char *slash = strchr(way, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        g_autofree char *dir = g_strndup(way, (gsize)(slash - way) + 1);
+
+        if (ch_safe_lookup(root_fd, dir) == 0)
+            append_directory(listing, root, dir);
+    }
+    content = ch_image_content_describe(listing->str, wanted);
+    return ch_fail(error, CH_ERROR_NOT_FOUND, "%s", content);
 }
 
 static char *
@@ -389,12 +433,12 @@ find_in_directory(const char *root, const char *wanted, GError **error)
     root_fd = g_open(root, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     result =
         member != NULL && root_fd >= 0 ? ch_safe_lookup(root_fd, without_root(member)) : -ENOENT;
+    if (result == -ELOOP) {
+        ch_fail(error, CH_ERROR_NOT_FOUND, "links are not followed: '%s' is one", wanted);
+        return NULL;
+    }
     if (result < 0) {
-        ch_fail(error,
-                CH_ERROR_NOT_FOUND,
-                "it has no file '%s' (%s)",
-                wanted,
-                result == -ELOOP ? "links are not followed" : g_strerror(-result));
+        (void)fail_not_in_directory(root_fd, root, wanted, error);
         return NULL;
     }
     return g_build_filename(root, without_root(member), NULL);

@@ -246,6 +246,7 @@ test_missing(Fixture *f, gconstpointer data)
     make_layout(f, "lab/vm:1");
     g_assert_null(ch_image_find_file(&f->store, "lab/vm:1", "/boot/vmlinuz", &no_file));
     g_assert_error(no_file, CH_ERROR, CH_ERROR_NOT_FOUND);
+    g_assert_nonnull(strstr(no_file->message, "no file '/boot/vmlinuz'; / has disk/, etc/"));
     g_assert_null(ch_image_find_file(&f->store, "lab/vm:2", "/disk/", &no_image));
     g_assert_error(no_image, CH_ERROR, CH_ERROR_NOT_FOUND);
     g_assert_nonnull(strstr(no_image->message, f->images)); /* says where it was looked for */
@@ -254,12 +255,15 @@ test_missing(Fixture *f, gconstpointer data)
 static void
 test_directory(Fixture *f, gconstpointer data)
 {
+    g_autoptr(GError) missing = NULL;
     g_autoptr(GError) error = NULL;
     g_autofree char *plain = g_build_filename(f->images, "plain", NULL);
     g_autofree char *link = g_build_filename(plain, "disk/link.img", NULL);
     g_autofree char *found = NULL;
 
     write_file(plain, "disk/b.qcow2", "a disk");
+    g_assert_null(ch_image_find_file(&f->store, "plain", "/disk/c.img", &missing));
+    g_assert_nonnull(strstr(missing->message, "no file '/disk/c.img'; /disk has b.qcow2"));
     found = ch_image_find_file(&f->store, "plain:any", "/disk/", &error);
     g_assert_no_error(error);
     assert_content(found, "a disk");
