@@ -188,6 +188,21 @@ def test_port_that_a_program_has_is_not_taken_from_it(chandler, healthy, tmp_pat
     assert not leases(chandler)
 
 
+def test_port_of_another_vm_is_refused(chandler, healthy, tmp_path):
+    """One of the two rules would lead nowhere. A pod runner that comes later knows whose the port is; it is free when that VM is gone."""
+    chandler.ok("apply", vm(tmp_path, "owner", {"chandler.dev/host-ports": "7778:80"}))
+    wait_until_running(chandler, "owner")
+    pid = chandler.pid_of("chandler-podrunner")
+    os.kill(pid, signal.SIGKILL)
+    wait(lambda: chandler.pid_of("chandler-podrunner") not in (0, pid), "it is started anew")
+    error = chandler.fails("run", vm(tmp_path, "rival", {"chandler.dev/host-ports": "7779:80, 7778:81"}))
+    assert "port 7778/tcp of this machine" in error and "is in use by the VM default/owner (host ports)" in error
+    assert chandler.condition("Synchronized", "rival")["reason"] == "FailedCreatePodSandBox"
+    wait(lambda: re.search("Warning +FailedCreatePodSandBox .*7778", chandler.ok("get", "events")), "an event")
+    chandler.ok("delete", "owner")
+    wait_until_running(chandler, "rival")
+
+
 def test_pod_that_ends_while_no_pod_runner_is_there(chandler, healthy, tmp_path):
     """Its namespace is gone by the time anybody asks the plugins to take it back."""
     chandler.ok("apply", vm(tmp_path, "lost", {"chandler.dev/host-ports": "7777:80"}))

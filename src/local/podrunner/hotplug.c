@@ -74,16 +74,23 @@ set_phase(ChJson *status, const char *phase, const char *reason, const char *mes
 
 /* Before the agent took over. */
 static bool
-is_early(const char *phase)
+is_early(const char *phase, bool is_pod_ready)
 {
     return phase == NULL || *phase == '\0' || g_str_equal(phase, "Pending") ||
-           g_str_equal(phase, "Bound");
+           g_str_equal(phase, "Bound") || (g_str_equal(phase, "AttachedToNode") && !is_pod_ready);
 }
 
+/* What the status tells of. */
+typedef struct {
+    const ChJson *attachments, *claims, *failures;
+} Facts;
+
 static void
-set_hotplug(ChJson *status, const char *claim_name, const ChJson *claim, const ChJson *attachment)
+set_hotplug(ChJson *status, const char *claim_name, const ChJson *claim, const Facts *facts)
 {
     const char *volume = ch_json_string_at(status, "name");
+    const ChJson *attachment = ch_hotplug_find(facts->attachments, volume);
+    const ChJson *failure = ch_json_at(facts->failures, volume);
     const char *pod = ch_json_string_at(attachment, "podName");
     const bool is_ready = ch_json_bool_at(attachment, false, "ready");
     ChJson *hotplug = ch_json_ensure_object(status, "hotplugVolume");
@@ -93,9 +100,14 @@ set_hotplug(ChJson *status, const char *claim_name, const ChJson *claim, const C
         ch_json_set_string(hotplug, "attachPodName", pod);
     ch_json_set_string(
         hotplug, "attachPodUID", is_ready ? ch_json_string_at(attachment, "podUID") : NULL);
-    if (!is_early(ch_json_string_at(status, "phase")))
+    if (!is_early(ch_json_string_at(status, "phase"), is_ready))
         return;
-    if (attachment != NULL) {
+    if (failure != NULL) {
+        set_phase(status,
+                  attachment != NULL ? "AttachedToNode" : "Bound",
+                  ch_json_string_at(failure, "reason"),
+                  ch_json_string_at(failure, "message"));
+    } else if (attachment != NULL) {
         message = g_strdup_printf("Volume %s is attached by the pod %s", volume, pod);
         set_phase(status, "AttachedToNode", "SuccessfulCreate", message);
     } else if (claim != NULL) {
@@ -109,11 +121,11 @@ set_hotplug(ChJson *status, const char *claim_name, const ChJson *claim, const C
 
 /* (transfer full): of a volume of the spec. @old: (nullable) */
 static ChJson *
-new_status(const ChJson *volume, const ChJson *old, const ChJson *attachments, const ChJson *claims)
+new_status(const ChJson *volume, const ChJson *old, const Facts *facts)
 {
     const char *name = ch_json_string_at(volume, "name");
     const char *claim_name = ch_json_string_at(volume, "persistentVolumeClaim", "claimName");
-    const ChJson *claim = claim_name != NULL ? ch_json_at(claims, claim_name) : NULL;
+    const ChJson *claim = claim_name != NULL ? ch_json_at(facts->claims, claim_name) : NULL;
     ChJson *status = old != NULL ? ch_json_dup(old) : ch_json_new_object();
 
     ch_json_set_string(status, "name", name);
@@ -122,7 +134,7 @@ new_status(const ChJson *volume, const ChJson *old, const ChJson *attachments, c
     if (claim != NULL)
         ch_json_set(status, "persistentVolumeClaimInfo", new_claim_info(claim_name, claim));
     if (ch_hotplug_is_hotpluggable(volume))
-        set_hotplug(status, claim_name, claim, ch_hotplug_find(attachments, name));
+        set_hotplug(status, claim_name, claim, facts);
     return status;
 }
 
@@ -136,8 +148,12 @@ compare_names(gconstpointer a, gconstpointer b)
 }
 
 bool
-ch_hotplug_set_status(ChJson *vmi, const ChJson *attachments, const ChJson *claims)
+ch_hotplug_set_status(ChJson *vmi,
+                      const ChJson *attachments,
+                      const ChJson *claims,
+                      const ChJson *failures)
 {
+    const Facts facts = {attachments, claims, failures};
     const ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
     ChJson *status = ch_json_ensure_object(vmi, "status");
     const ChJson *old = ch_json_at(status, "volumeStatus");
@@ -149,8 +165,7 @@ ch_hotplug_set_status(ChJson *vmi, const ChJson *attachments, const ChJson *clai
         const char *name = ch_json_string_at(volume, "name");
 
         if (name != NULL)
-            g_ptr_array_add(
-                items, new_status(volume, ch_json_find(old, "name", name), attachments, claims));
+            g_ptr_array_add(items, new_status(volume, ch_json_find(old, "name", name), &facts));
     }
     for (gsize i = 0; i < ch_json_length(old); i++) {
         const ChJson *item = ch_json_item(old, i);

@@ -34,10 +34,14 @@ bool ch_hotplug_may_go(const ChJson *vmi, const char *volume);
  * ch_hotplug_set_status: status.volumeStatus has an entry for each volume of the spec, and for each
  * that still has a pod; others go. What the agent wrote stays.
  * @claims: an object: claim name -> PersistentVolumeClaim; those that are there
+ * @failures: (nullable): volume name -> {"reason", "message"}: why its pod does not come
  *
  * Returns: whether something changed
  */
-bool ch_hotplug_set_status(ChJson *vmi, const ChJson *attachments, const ChJson *claims);
+bool ch_hotplug_set_status(ChJson *vmi,
+                           const ChJson *attachments,
+                           const ChJson *claims,
+                           const ChJson *failures);
 
 /* What a claim stands for. */
 typedef struct {

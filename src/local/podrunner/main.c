@@ -50,6 +50,7 @@ typedef struct {
     char *cache_dir;
     char *lease_dir;
     ChCniNetwork network;
+    ChUses *uses;
     ChPassEnv env;
 } Program;
 
@@ -212,6 +213,7 @@ make_env(Program *program, const Flags *flags)
                     .network = flags->bridge != NULL ? &program->network : NULL,
                     .why_no_network = flags->why_no_network,
                     .lease_dir = program->lease_dir},
+        .uses = program->uses,
     };
 }
 
@@ -231,6 +233,7 @@ start(Program *program, const Flags *flags, GError **error)
         return false;
     ch_kube_client_set_rate(program->kube, QPS, BURST); /* the server is on this machine */
     program->recorder = ch_recorder_new(program->kube, "virt-controller", "");
+    program->uses = ch_uses_new();
     program->env = make_env(program, flags);
     ch_image_prune(&program->env.images);
     program->pool = ch_worker_pool_new(MIN_WORKERS, MAX_WORKERS);
@@ -254,6 +257,7 @@ program_clear(Program *program)
     g_clear_pointer(&program->recorder, ch_recorder_free);
     g_clear_pointer(&program->kube, ch_kube_client_free);
     g_clear_pointer(&program->loop, ch_loop_free);
+    ch_uses_free(program->uses);
     g_free(program->cache_dir);
     g_free(program->lease_dir);
 }

@@ -18,11 +18,14 @@
 #include "local/podrunner/vmi-defaults.h"
 #include "local/podrunner/vmi-network.h"
 #include "local/podrunner/volume-pods.h"
+#include "local/podrunner/volume-uses.h"
 
 #define MAX_STEPS       16
-#define MAX_NAME_BYTES  220 /* of a VMI's name, within the pod's of at most 253 */
+#define PORTS           "host ports" /* a purpose of uses */
+#define MAX_NAME_BYTES  220          /* of a VMI's name, within the pod's of at most 253 */
 #define RM_TIMEOUT_US   (30 * CH_SECOND_US)
 #define VOLUME_RETRY_US (CH_SECOND_US / 2) /* what a volume waits for is not watched */
+#define FAILED_RETRY_US (2 * CH_SECOND_US) /* nor is what keeps one from coming */
 
 typedef struct {
     const ChPassEnv *env;
@@ -248,10 +251,12 @@ show_failure(Pass *pass, const char *reason, const char *message)
 static bool
 step_start(Pass *pass, GError **error)
 {
+    const ChVolumePods pods = {pass->env, pass->vmi, pass->pod, pass->record};
     g_autoptr(GError) failure = NULL;
-    const char *reason = NULL;
+    const char *reason = CH_VOLUME_IN_USE;
 
-    if (!ch_launch(pass->env, pass->vmi, pass->record, &reason, &failure)) {
+    if (!ch_volume_uses_reserve(&pods, &failure) ||
+        !ch_launch(pass->env, pass->vmi, pass->record, &reason, &failure)) {
         show_failure(pass, reason, failure->message);
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
@@ -288,6 +293,27 @@ find_definition(const Pass *pass, ChJson *attachment, GError **error)
     return ch_multus_set_plugins(attachment, definition, pass->env->network.lease_dir, error);
 }
 
+/* A rule for the port of another VM would lead nowhere, or take it away from that one. */
+static bool
+take_ports(const Pass *pass, const GArray *ports, GError **error)
+{
+    (void)ch_uses_release(pass->env->uses, pass->record, PORTS);
+    for (guint i = 0; i < ports->len; i++) {
+        const ChHostPort *port = &g_array_index(ports, ChHostPort, i);
+        g_autofree char *what = g_strdup_printf("port %u/%s", port->host, port->protocol);
+        g_autofree char *user = NULL;
+
+        if (!ch_uses_take(pass->env->uses, pass->record, PORTS, &(ChUse){.what = what}, &user))
+            return ch_fail(error,
+                           CH_ERROR_EXISTS,
+                           "%s of this machine, which " CH_HOST_PORTS_ANNOTATION
+                           " names, is in use by %s",
+                           what,
+                           user);
+    }
+    return true;
+}
+
 static bool
 connect_pod(Pass *pass, GError **error)
 {
@@ -300,6 +326,8 @@ connect_pod(Pass *pass, GError **error)
         if (!find_definition(pass, ch_json_item(attachments, i), error))
             return false;
     }
+    if (!take_ports(pass, ports, error))
+        return false;
     return ch_pod_network_connect(
         &pass->env->network,
         pass->record,
@@ -377,11 +405,37 @@ step_hand_over(Pass *pass, GError **error)
     return true;
 }
 
+static const char *
+message_of(const ChJson *vmi, const char *volume)
+{
+    return ch_json_string_at(
+        ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", volume), "message");
+}
+
+/* Once, not at every attempt. */
+static void
+tell_failures(const Pass *pass, const ChJson *failures)
+{
+    ChJsonIter iter;
+    const char *volume = NULL;
+    ChJson *failure = NULL;
+
+    ch_json_iter_init(&iter, failures);
+    while (ch_json_iter_next(&iter, &volume, &failure)) {
+        const char *message = ch_json_string_at(failure, "message");
+        g_autofree char *text = g_strdup_printf("volume %s: %s", volume, message);
+
+        if (g_strcmp0(message_of(pass->vmi, volume), message) != 0)
+            tell(pass, "Warning", "FailedAttachVolume", text);
+    }
+}
+
 /* Volumes that come and go while the launcher is there. */
 static bool
 sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
 {
     g_autoptr(ChJson) claims = NULL;
+    g_autoptr(ChJson) failures = NULL;
     g_autoptr(ChJson) attachments = NULL;
     bool is_waiting = false;
 
@@ -390,13 +444,17 @@ sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
         return true;
     if (!ch_volume_pods_update(&(ChVolumePods){pass->env, pass->vmi, pass->pod, pass->record},
                                &claims,
+                               &failures,
                                &is_waiting,
                                error))
         return false;
     attachments = parse_text(pass->record->hotplugs);
-    *out_is_changed = ch_hotplug_set_status(vmi, attachments, claims);
+    *out_is_changed = ch_hotplug_set_status(vmi, attachments, claims, failures);
+    tell_failures(pass, failures);
     if (is_waiting)
         pass->delay_us = VOLUME_RETRY_US;
+    else if (ch_json_length(failures) > 0)
+        pass->delay_us = FAILED_RETRY_US;
     return true;
 }
 
@@ -477,8 +535,10 @@ disconnect(const Pass *pass, GError **error)
 {
     g_autoptr(GError) failure = NULL;
 
-    if (ch_pod_network_disconnect(&pass->env->network, pass->record, &failure))
+    if (ch_pod_network_disconnect(&pass->env->network, pass->record, &failure)) {
+        (void)ch_uses_release(pass->env->uses, pass->record, PORTS); /* its record is stored next */
         return true;
+    }
     tell(pass, "Warning", "FailedKillPod", failure->message);
     g_propagate_error(error, g_steal_pointer(&failure));
     return false;

@@ -16,8 +16,9 @@
 #include "local/podrunner/image.h"
 #include "local/podrunner/plan.h"
 #include "local/podrunner/pod-network.h"
+#include "local/podrunner/uses.h"
 
-/* Outlives every pass; immutable. */
+/* Outlives every pass; immutable, but for the table of uses. */
 typedef struct {
     ChKubeClient *kube;
     ChRecorder *recorder;
@@ -27,6 +28,7 @@ typedef struct {
     ChImageStore images;
     ChContainerSpec container;
     ChPodNetworkEnv network;
+    ChUses *uses;
 } ChPassEnv;
 
 /* The snapshot; owned. */

@@ -30,6 +30,7 @@ static const Member optional_strings[] = {
     {"cniResult", offsetof(ChRecord, cni_result)},
     {"attachments", offsetof(ChRecord, attachments)},
     {"hotplugs", offsetof(ChRecord, hotplugs)},
+    {"uses", offsetof(ChRecord, uses)},
 };
 
 static const Member numbers[] = {

@@ -25,6 +25,7 @@ typedef struct {
     int64_t grace_s;    /* from SIGTERM to SIGKILL */
     bool is_tidied;     /* nothing is left of the container */
     char *hotplugs;     /* (nullable): pods of plugged volumes, as JSON (hotplug.h) */
+    char *uses;         /* (nullable): what of this machine it has for itself, as JSON (uses.h) */
     /* The pod's network. */
     char *network;           /* (nullable): nothing was asked of a plugin; else as below */
     char *ips;               /* (nullable): its addresses, by comma */

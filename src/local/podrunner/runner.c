@@ -385,6 +385,7 @@ adopt(ChRunner *runner)
 
         ch_record_free(entry->record);
         entry->record = ch_record_dup(record);
+        ch_uses_adopt(runner->env->uses, record);
         entry->is_pod_seen = true;
         watch_container(entry);
         ch_workqueue_add(runner->queue, key);

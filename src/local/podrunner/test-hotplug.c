@@ -53,14 +53,49 @@ test_phases(gconstpointer data)
     g_autoptr(ChJson) claims = parse_json(c->claims);
     const ChJson *status;
 
-    (void)ch_hotplug_set_status(vmi, attachments, claims);
+    (void)ch_hotplug_set_status(vmi, attachments, claims, NULL);
     g_assert_cmpuint(ch_json_length(ch_json_at(vmi, "status", "volumeStatus")), ==, 1);
     status = ch_json_item(ch_json_at(vmi, "status", "volumeStatus"), 0);
     g_assert_cmpstr(ch_json_string_at(status, "phase"), ==, c->phase);
     g_assert_cmpstr(ch_json_string_at(status, "hotplugVolume", "attachPodUID"), ==, c->uid);
     g_assert_nonnull(ch_json_at(status, "hotplugVolume"));
     /* A second look changes nothing. */
-    g_assert_false(ch_hotplug_set_status(vmi, attachments, claims));
+    g_assert_false(ch_hotplug_set_status(vmi, attachments, claims, NULL));
+}
+
+/* Why its pod does not come is told while the agent has not taken over, and forgotten after. */
+static void
+test_failures(void)
+{
+    static const struct {
+        const char *status, *attachments, *phase, *reason;
+    } cases[] = {
+        {"", "[]", "Bound", "VolumeInUse"},
+        {STATUS("Bound"), "[]", "Bound", "VolumeInUse"},
+        {STATUS("AttachedToNode"), POD_STARTS, "AttachedToNode", "VolumeInUse"},
+        {STATUS("Ready"), POD_STARTS, "Ready", NULL},
+    };
+    g_autoptr(ChJson) claims = parse_json(CLAIM);
+    g_autoptr(ChJson) failures =
+        parse_json("{\"v\":{\"reason\":\"VolumeInUse\",\"message\":\"by b\"}}");
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(VMI("%s", "%s"), PLUGGED("v"), cases[i].status);
+        g_autoptr(ChJson) vmi = parse_json(text);
+        g_autoptr(ChJson) attachments = parse_json(cases[i].attachments);
+        const ChJson *status;
+
+        (void)ch_hotplug_set_status(vmi, attachments, claims, failures);
+        status = ch_json_item(ch_json_at(vmi, "status", "volumeStatus"), 0);
+        g_assert_cmpstr(ch_json_string_at(status, "phase"), ==, cases[i].phase);
+        g_assert_cmpstr(ch_json_string_at(status, "reason"), ==, cases[i].reason);
+        g_assert_cmpstr(
+            ch_json_string_at(status, "message"), ==, cases[i].reason != NULL ? "by b" : NULL);
+        g_assert_false(ch_hotplug_set_status(vmi, attachments, claims, failures));
+        (void)ch_hotplug_set_status(vmi, attachments, claims, NULL);
+        status = ch_json_item(ch_json_at(vmi, "status", "volumeStatus"), 0);
+        g_assert_cmpstr(ch_json_string_at(status, "message"), !=, "by b");
+    }
 }
 
 static void
@@ -75,7 +110,7 @@ test_list(void)
         "[{\"volume\":\"held\",\"podName\":\"hp-2\",\"podUID\":\"u-2\",\"ready\":true}]");
     g_autoptr(ChJson) claims = parse_json(CLAIM);
 
-    g_assert_true(ch_hotplug_set_status(vmi, attachments, claims));
+    g_assert_true(ch_hotplug_set_status(vmi, attachments, claims, NULL));
     assert_json(
         ch_json_at(vmi, "status", "volumeStatus"),
         "[{\"name\":\"held\",\"phase\":\"UnMountedFromPod\"},"
@@ -90,7 +125,7 @@ test_vm_without_volumes(void)
     g_autoptr(ChJson) vmi = parse_json("{\"spec\":{},\"status\":{}}");
     g_autoptr(ChJson) none = ch_json_new_array();
 
-    g_assert_false(ch_hotplug_set_status(vmi, none, NULL));
+    g_assert_false(ch_hotplug_set_status(vmi, none, NULL, NULL));
     g_assert_false(ch_json_has(ch_json_at(vmi, "status"), "volumeStatus"));
 }
 
@@ -199,6 +234,7 @@ main(int argc, char **argv)
 
         g_test_add_data_func(path, &phases[i], test_phases);
     }
+    g_test_add_func("/hotplug/failures", test_failures);
     g_test_add_func("/hotplug/list", test_list);
     g_test_add_func("/hotplug/vm-without-volumes", test_vm_without_volumes);
     g_test_add_func("/hotplug/who-may-go", test_who_may_go);

@@ -21,6 +21,7 @@ static const ChRecord sample = {
     .cni_result = (char *)"{\"ips\":[]}",
     .attachments = (char *)"[{\"network\":\"blue\"}]",
     .hotplugs = (char *)"[{\"volume\":\"v\"}]",
+    .uses = (char *)"[{\"what\":\"port 1/tcp\"}]",
     .has_host_ports = true,
     .n_failed_dels = 2,
 };
@@ -38,6 +39,7 @@ assert_sample(const ChRecord *record)
     g_assert_cmpstr(record->cni_result, ==, "{\"ips\":[]}");
     g_assert_cmpstr(record->attachments, ==, "[{\"network\":\"blue\"}]");
     g_assert_cmpstr(record->hotplugs, ==, "[{\"volume\":\"v\"}]");
+    g_assert_cmpstr(record->uses, ==, "[{\"what\":\"port 1/tcp\"}]");
     g_assert_true(record->has_host_ports);
     g_assert_cmpint(record->n_failed_dels, ==, 2);
 }

@@ -19,6 +19,7 @@
 #include "local/podrunner/hotplug.h"
 #include "local/podrunner/pod-layout.h"
 #include "local/podrunner/pod-object.h"
+#include "local/podrunner/volume-uses.h"
 
 #define SOCKET        "hp.sock"
 #define VOLUME_FILE   "disk.img"
@@ -54,8 +55,11 @@ is_name_free(const char *volume, GError **error)
 
     if (ch_name_is_dns_subdomain(volume) && !g_strv_contains(taken, volume))
         return true;
-    return ch_fail(
-        error, CH_ERROR_INVALID, "a volume that is plugged in cannot be called '%s'", volume);
+    return ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "a volume that is plugged in cannot be called '%s': its name is at most 63 "
+                   "lower-case letters, digits and '-', and not dev, proc, sys, usr or var",
+                   volume);
 }
 
 static bool
@@ -111,12 +115,6 @@ start_holder(const ChPassEnv *env,
 
     if (stat(claim->path, &st) < 0)
         return ch_fail_errno(error, errno, "look at '%s'", claim->path);
-    if (claim->is_block ? !S_ISBLK(st.st_mode) : !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-        return ch_fail(error,
-                       CH_ERROR_INVALID,
-                       "'%s' is no %s",
-                       claim->path,
-                       claim->is_block ? "block device" : "file or directory");
     if (!is_name_free(volume, error) || !make_shared_dir(shared_dir, error) ||
         (claim->is_block && !make_node(shared_dir, volume, claim, &st, error)))
         return false;
@@ -299,7 +297,8 @@ bring_up(const ChVolumePods *pods,
 {
     if (!is_running(attachment)) {
         *out_is_waiting = true;
-        return start(pods, claim, attachment, error) &&
+        return ch_volume_use_take(pods, claim, ch_json_string_at(attachment, "volume"), error) &&
+               start(pods, claim, attachment, error) &&
                save_hotplugs(pods->env, pods->record, list, error);
     }
     if (ch_json_bool_at(attachment, false, "ready"))
@@ -349,10 +348,41 @@ read_claims(const ChVolumePods *pods, ChJson *claims, GError **error)
     return true;
 }
 
+/* One that is new has its disk for itself before anything is made. */
+static bool
+add_volume(const ChVolumePods *pods,
+           const ChJson *claim,
+           const char *volume,
+           ChJson *list,
+           bool *out_is_waiting,
+           GError **error)
+{
+    if (ch_hotplug_find(list, volume) == NULL) {
+        if (ch_json_length(list) >= CH_HOTPLUG_MAX_VOLUMES)
+            return ch_fail(error, CH_ERROR_LIMIT, "too many volumes are plugged in");
+        if (!is_name_free(volume, error) || !ch_volume_use_take(pods, claim, volume, error) ||
+            !create_pod(pods, claim, volume, list, error))
+            return false;
+    }
+    return bring_up(pods, claim, list, ch_hotplug_find(list, volume), out_is_waiting, error);
+}
+
+static void
+note_failure(ChJson *failures, const char *volume, const GError *failure)
+{
+    ChJson *item = ch_json_new_object();
+    const bool is_in_use = g_error_matches(failure, CH_ERROR, CH_ERROR_EXISTS);
+
+    ch_json_set_string(item, "reason", is_in_use ? CH_VOLUME_IN_USE : CH_VOLUME_FAILED);
+    ch_json_set_string(item, "message", failure->message);
+    ch_json_set(failures, volume, item);
+}
+
 static bool
 add_missing(const ChVolumePods *pods,
             const ChJson *claims,
             ChJson *list,
+            ChJson *failures,
             bool *out_is_waiting,
             GError **error)
 {
@@ -361,6 +391,7 @@ add_missing(const ChVolumePods *pods,
     for (gsize i = 0; i < ch_json_length(volumes); i++) {
         const ChJson *volume = ch_json_item(volumes, i);
         const char *name = ch_json_string_at(volume, "name");
+        g_autoptr(GError) failure = NULL;
         const ChJson *claim;
 
         if (!ch_hotplug_is_hotpluggable(volume))
@@ -370,14 +401,13 @@ add_missing(const ChVolumePods *pods,
             *out_is_waiting = true;
             continue;
         }
-        if (ch_hotplug_find(list, name) == NULL) {
-            if (ch_json_length(list) >= CH_HOTPLUG_MAX_VOLUMES)
-                return ch_fail(error, CH_ERROR_LIMIT, "too many volumes are plugged in");
-            if (!create_pod(pods, claim, name, list, error))
-                return false;
-        }
-        if (!bring_up(pods, claim, list, ch_hotplug_find(list, name), out_is_waiting, error))
+        if (add_volume(pods, claim, name, list, out_is_waiting, &failure))
+            continue;
+        if (ch_api_is_conflict(failure)) {
+            g_propagate_error(error, g_steal_pointer(&failure));
             return false;
+        }
+        note_failure(failures, name, failure);
     }
     return true;
 }
@@ -409,17 +439,21 @@ remove_unwanted(const ChVolumePods *pods, ChJson *list, GError **error)
 bool
 ch_volume_pods_update(const ChVolumePods *pods,
                       ChJson **out_claims,
+                      ChJson **out_failures,
                       bool *out_is_waiting,
                       GError **error)
 {
     g_autoptr(ChJson) list = parse_hotplugs(pods->record);
     g_autoptr(ChJson) claims = ch_json_new_object();
+    g_autoptr(ChJson) failures = ch_json_new_object();
     bool is_waiting = false;
 
     if (!read_claims(pods, claims, error) || !remove_unwanted(pods, list, error) ||
-        !add_missing(pods, claims, list, &is_waiting, error))
+        (ch_volume_uses_trim(pods, list) && !save_hotplugs(pods->env, pods->record, list, error)) ||
+        !add_missing(pods, claims, list, failures, &is_waiting, error))
         return false;
     *out_claims = g_steal_pointer(&claims);
+    *out_failures = g_steal_pointer(&failures);
     *out_is_waiting = is_waiting;
     return true;
 }
@@ -429,12 +463,13 @@ ch_volume_pods_remove_all(const ChPassEnv *env, ChRecord *record, GError **error
 {
     g_autoptr(ChJson) list = parse_hotplugs(record);
 
-    if (ch_json_length(list) == 0)
+    if (ch_json_length(list) == 0 && record->uses == NULL)
         return true;
     for (gsize i = ch_json_length(list); i > 0; i--) {
         if (!remove_pod(env, record->namespace_, ch_json_item(list, i - 1), error))
             return false;
         ch_json_remove_item(list, i - 1);
     }
+    ch_volume_uses_forget(env, record);
     return save_hotplugs(env, record, list, error);
 }
