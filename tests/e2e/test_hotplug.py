@@ -2,9 +2,11 @@
 """Volumes that are plugged into a guest that runs, and taken out again: files, claims, block devices."""
 
 import contextlib
+import fcntl
 import glob
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -12,7 +14,7 @@ import subprocess
 import pytest
 import yaml
 
-from chandler import EXAMPLES, NEEDS, Chandler, wait
+from chandler import EXAMPLES, NEEDS, PROGRAM, Chandler, manifest, wait
 from test_guest_network import shell
 
 SIZE = 1 << 20
@@ -262,6 +264,10 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
         assert "is in use" in chandler.fails("attach", "hotplug", device)
         os.close(holder)
     assert "has no volume 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
+    assert "there is no claim 'nosuchclaim'" in chandler.fails("attach", "hotplug", "nosuchclaim", "--no-wait")
+    image = make_image(tmp_path / "named.img", "named")
+    assert "lower-case letters, digits and '-'" in chandler.fails("attach", "hotplug", image, "--name", "My_Data")
+    assert "--timeout is a number of seconds" in chandler.fails("attach", "hotplug", image, "--timeout", "0")
     assert "--bus is virtio or scsi" in chandler.fails("attach", "hotplug", "data", "--bus", "ide")
 
 
@@ -276,13 +282,100 @@ def test_name_in_use_leaves_its_claim_alone(chandler, tmp_path):
     chandler.ok("detach", "hotplug", "twice")
 
 
+def volumes_of(chandler):
+    return {volume["name"] for volume in chandler.vmi("hotplug")["spec"].get("volumes", [])}
+
+
+def claims_of(chandler):
+    return {claim["metadata"]["name"] for claim in json.loads(chandler.ok("get", "pvc", "-o", "json"))["items"]}
+
+
+def test_disk_belongs_to_one_vm(chandler, tmp_path):
+    """Two guests that write to it would destroy it. What is refused leaves nothing; a pod runner that comes later knows whose the
+    disk is. A device node in a second pod is another inode, so QEMU's own locks would not help."""
+    with loop_device(make_image(tmp_path / "sole.img", "sole")) as device:
+        chandler.ok("attach", "hotplug", device, "--name", "sole")
+        before = volumes_of(chandler), claims_of(chandler)
+        for run in range(2):
+            refused = chandler.fails("attach", "hotplug", device, "--name", "again")
+            assert f"'{device}' is in use by the VM default/hotplug (volume sole)" in refused and "shareable" in refused
+            assert (volumes_of(chandler), claims_of(chandler)) == before
+            if run == 0:
+                pid = chandler.pid_of("chandler-podrunner")
+                os.kill(pid, signal.SIGKILL)
+                wait(lambda old=pid: chandler.pid_of("chandler-podrunner") not in (0, old), "it is started anew")
+        assert "has the claim 'hotplug-sole' already, as its volume 'sole'" in chandler.fails(
+            "attach", "hotplug", "hotplug-sole", "--name", "third")
+        wait(lambda: "volume again: " in chandler.ok("get", "events"), "an event tells of it")
+
+        devices = {"autoattachPodInterface": False, "disks": [{"name": "mine", "disk": {"bus": "virtio"}}]}
+        second = manifest(tmp_path, "second", devices=devices)
+        with open(second, encoding="utf-8") as file:
+            document = json.load(file)
+        document["spec"]["volumes"] = [{"name": "mine", "persistentVolumeClaim": {"claimName": "hotplug-sole", "hotpluggable": True}}]
+        with open(second, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        assert "is in use by the VM default/hotplug (volume sole)" in chandler.fails("run", second)
+        assert chandler.condition("Synchronized", "second")["reason"] == "VolumeInUse"
+        chandler.ok("detach", "hotplug", "sole")
+        wait(lambda: chandler.phase("second") not in ("Pending", "Scheduling"), "the other one may start now")
+        chandler.ok("delete", "second")
+
+
+@contextlib.contextmanager
+def locked(path):
+    """As another QEMU has it: with its locks on the bytes by which they tell each other what they do."""
+    with open(path, "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 200, 100)
+        yield
+
+
 def test_volume_that_is_refused_holds_up_no_other(chandler, tmp_path):
-    """QEMU locks an image: the claim's second volume cannot come."""
-    chandler.ok("attach", "hotplug", make_image(tmp_path / "locked.img", "locked"))
-    chandler.ok("attach", "hotplug", "hotplug-locked", "--name", "again", "--no-wait")
-    chandler.ok("attach", "hotplug", make_image(tmp_path / "later.img", "later"))
-    for volume in ("again", "later", "locked"):
+    """QEMU locks an image: one that is locked already cannot come. Who waits for it is told why, and may leave."""
+    path = make_image(tmp_path / "locked.img", "locked")
+    with locked(path):
+        late = chandler.fails("attach", "hotplug", path, "--timeout", "10")
+        assert "is not attached after 10 s: " in late and "lock" in late
+        chandler.ok("attach", "hotplug", make_image(tmp_path / "later.img", "later"))
+        chandler.ok("detach", "hotplug", "locked")
+        waiting = subprocess.Popen([PROGRAM, "attach", "hotplug", path], env=chandler.environment, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        shown = waiting.stdout.readline()
+        assert re.match(r" +\d+\.\d s  locked: \S", shown), shown
+        waiting.send_signal(signal.SIGINT)
+        out, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == 1 and "attached as" not in out and "interrupted before volume 'locked' was attached" in err
+        assert "chandler detach hotplug locked" in err
+    wait(lambda: status_of(chandler, "locked")["phase"] == "Ready", "it went on")
+    for volume in ("later", "locked"):
         chandler.ok("detach", "hotplug", volume)
+
+
+def test_attach_waits_for_the_vm(chandler, tmp_path):
+    vm = manifest(tmp_path, "never")
+    with open(vm, encoding="utf-8") as file:
+        document = json.load(file)
+    document["spec"]["volumes"] = [{"name": "none", "containerDisk": {"image": "not/here"}}]
+    with open(vm, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    chandler.ok("apply", vm)
+    late = chandler.fails("attach", "never", make_image(tmp_path / "x.img", "x"), "--timeout", "3")
+    assert "image 'not/here' is not on this machine" in late
+    chandler.ok("delete", "never")
+
+
+def test_too_large_names_the_file(chandler, tmp_path):
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"x": "y" * (3 << 20)}}
+    (tmp_path / "large.yaml").write_text("# one\n---\n" + json.dumps(document))
+    error = chandler.fails("apply", str(tmp_path / "large.yaml"))
+    assert "large.yaml:3: ConfigMap 'large': it is too large: " in error and "3 MiB" in error
+
+
+def test_size_of_a_directory(chandler, tmp_path):
+    make_image(tmp_path / "disk.img", "sized")
+    chandler.ok("attach", "hotplug", str(tmp_path), "--name", "sized")
+    assert re.search(r"hotplug-sized +Bound +.*1Mi", chandler.ok("get", "pvc")), chandler.ok("get", "pvc")
+    chandler.ok("detach", "hotplug", "sized")
 
 
 def test_down_leaves_nothing_of_it(chandler):

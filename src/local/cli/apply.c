@@ -77,8 +77,11 @@ store(ChClient *client, const ChCli *cli, const ChManifest *manifest, GError **e
     bool is_new = false;
     g_autoptr(ChJson) stored = ch_client_apply(client, collection, path, object, &is_new, error);
 
-    if (stored == NULL)
+    if (stored == NULL) {
+        g_prefix_error(
+            error, "%s:%zu: %s '%s': ", manifest->file, manifest->line, resource->kind, name);
         return false;
+    }
     printf("%s \"%s\" %s\n", resource->names[1], name, is_new ? "created" : "configured");
     fflush(stdout);
     return true;

@@ -10,9 +10,12 @@
 
 #define HTTP_NOT_FOUND 404
 #define HTTP_CONFLICT  409
+#define HTTP_TOO_LARGE 413
 #define MERGE_PATCH    "application/merge-patch+json"
 #define QPS            100
 #define BURST          200
+
+#define MAX_BODY_BYTES (3u << 20) /* as the server, which ends the connection beyond it */
 
 struct ChClient {
     ChLoop *loop;
@@ -83,14 +86,31 @@ ch_client_free(ChClient *client)
     g_free(client);
 }
 
+static bool
+check_size(gsize n_bytes, GError **error)
+{
+    if (n_bytes <= MAX_BODY_BYTES)
+        return true;
+    g_set_error(error,
+                CH_KUBE_ERROR,
+                HTTP_TOO_LARGE,
+                "it is too large: %zu bytes as JSON, of at most %u (3 MiB)",
+                n_bytes,
+                MAX_BODY_BYTES);
+    return false;
+}
+
 ChJson *
 ch_client_request(ChClient *client, const ChClientRequest *request, GError **error)
 {
-    g_autofree char *body = request->body != NULL ? ch_json_print(request->body, NULL) : NULL;
+    gsize n_bytes = 0;
+    g_autofree char *body = request->body != NULL ? ch_json_print(request->body, &n_bytes) : NULL;
     g_autoptr(GBytes) answer = NULL;
     gsize length = 0;
     const char *text;
 
+    if (!check_size(n_bytes, error))
+        return NULL;
     answer = ch_kube_client_request(client->kube,
                                     &(ChKubeRequest){
                                         .method = request->method,

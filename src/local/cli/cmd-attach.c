@@ -15,22 +15,25 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
-#include "lib/base/time.h"
+#include "local/cli/attach-wait.h"
 #include "local/cli/cli.h"
 #include "local/cli/resource.h"
 #include "local/cli/vms.h"
 #include "local/cli/volume-edit.h"
 
-#define LIMIT_US      (180 * CH_SECOND_US)
 #define POLL_MS       100
 #define MAX_CONFLICTS 20
 #define HTTP_CONFLICT 409
+#define MAX_LIMIT_S   86400
+
+#define TAKE_BACK_LIMIT_S 15
 
 typedef struct {
     ChClient *client;
     const ChCli *cli;
     const char *vm;
     const char *volume;
+    int limit_s; /* of waiting; 0: do not wait */
 } Context;
 
 /* --- the VM's specification ------------------------------------------------------------------- */
@@ -75,57 +78,6 @@ change(const Context *context, const ChVolumeEdit *edit, char **out_claim, GErro
     }
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
-
-static bool
-is_attached(const ChJson *status)
-{
-    const char *target = ch_json_string_at(status, "target");
-
-    return g_strcmp0(ch_json_string_at(status, "phase"), "Ready") == 0 && target != NULL &&
-           *target != '\0';
-}
-
-static bool
-fail_late(const Context *context, bool attaches, const ChJson *status, GError **error)
-{
-    const char *message = ch_json_string_at(status, "message");
-
-    return ch_fail(error,
-                   CH_ERROR_TIMEOUT,
-                   "volume '%s' is not %s after %" G_GINT64_FORMAT " s%s%s; it goes on trying",
-                   context->volume,
-                   attaches ? "attached" : "detached",
-                   (int64_t)(LIMIT_US / CH_SECOND_US),
-                   message != NULL ? ": " : "",
-                   message != NULL ? message : "");
-}
-
-/* @out_target: (out) (optional) (transfer full): what the guest's disk is called */
-static bool
-wait_for(const Context *context, bool attaches, char **out_target, GError **error)
-{
-    const int64_t deadline_us = ch_time_now_us() + LIMIT_US;
-
-    for (;;) {
-        g_autoptr(ChJson) vmi = ch_vm_get(context->client, context->cli, context->vm, error);
-        const ChJson *status = ch_vmi_volume_status(vmi, context->volume);
-
-        if (vmi == NULL)
-            return false;
-        if (ch_vm_is_final(vmi))
-            return ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", context->vm);
-        if (attaches ? is_attached(status) : status == NULL) {
-            if (out_target != NULL)
-                *out_target = g_strdup(ch_json_string_at(status, "target"));
-            return true;
-        }
-        if (ch_time_now_us() > deadline_us)
-            return fail_late(context, attaches, status, error);
-        ch_cli_wait_ms(POLL_MS);
-    }
-}
-
 /* --- claims ----------------------------------------------------------------------------------- */
 
 static char *
@@ -152,7 +104,7 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
 {
     ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     struct stat st;
-    struct stat image;
+    struct stat image = {0};
     off_t end = 0;
 
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -168,8 +120,7 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
                        path);
     if (S_ISBLK(st.st_mode) && !is_idle(path, error))
         return false;
-    if (!S_ISDIR(st.st_mode))
-        end = lseek(fd, 0, SEEK_END);
+    end = S_ISDIR(st.st_mode) ? image.st_size : lseek(fd, 0, SEEK_END);
     *out_is_block = S_ISBLK(st.st_mode);
     *out_n_bytes = end > 0 ? (guint64)end : 0;
     return true;
@@ -198,6 +149,30 @@ store_claim(const Context *context, const char *name, const ChJson *claim, GErro
                        name);
     stored = ch_client_apply(context->client, collection, path, claim, NULL, error);
     return stored != NULL;
+}
+
+/* Somebody who names a claim that is not there may mean a file. */
+static bool
+check_claim(const Context *context, const char *name, GError **error)
+{
+    g_autofree char *path = claim_path(context, name);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(ChJson) claim = ch_client_get(context->client, path, &failure);
+
+    if (claim != NULL)
+        return true;
+    if (!ch_client_is_not_found(failure)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    return ch_fail(error,
+                   CH_ERROR_NOT_FOUND,
+                   "there is no claim '%s' in namespace '%s' ('chandler get pvc' lists them); a "
+                   "file or device of this machine is named by a path with a '/' in it%s%s",
+                   name,
+                   context->cli->namespace_,
+                   g_file_test(name, G_FILE_TEST_EXISTS) ? ": ./" : "",
+                   g_file_test(name, G_FILE_TEST_EXISTS) ? name : "");
 }
 
 /* (transfer full): the name of a claim for what lies at @path */
@@ -240,13 +215,52 @@ is_bus(const char *bus, GError **error)
            ch_fail(error, CH_ERROR_INVALID, "--bus is virtio or scsi, not '%s'", bus);
 }
 
+/* What was refused leaves nothing; the status forgets it, so that the next attempt is a new one. */
+static void
+take_back(const Context *context, bool is_path, const char *claim)
+{
+    g_autofree char *same = NULL;
+
+    if (change(context, NULL, &same, NULL))
+        (void)ch_attach_wait(&(ChAttachWait){context->client,
+                                             context->cli,
+                                             context->vm,
+                                             context->volume,
+                                             false,
+                                             TAKE_BACK_LIMIT_S},
+                             NULL,
+                             NULL);
+    if (is_path)
+        (void)remove_claim_of_ours(context, claim, NULL);
+}
+
 static bool
-attach(const Context *context, const char *source, const char *bus, bool waits, GError **error)
+wait_attached(const Context *context, bool is_path, const char *claim, GError **error)
+{
+    g_autofree char *target = NULL;
+    const ChAttachOutcome outcome = ch_attach_wait(
+        &(ChAttachWait){
+            context->client, context->cli, context->vm, context->volume, true, context->limit_s},
+        &target,
+        error);
+
+    if (outcome == CH_ATTACH_REFUSED)
+        take_back(context, is_path, claim);
+    if (outcome == CH_ATTACH_DONE)
+        printf("volume \"%s\" attached as %s\n", context->volume, target);
+    return outcome == CH_ATTACH_DONE;
+}
+
+static bool
+attach(const Context *context, const char *source, const char *bus, GError **error)
 {
     const bool is_path = strchr(source, '/') != NULL;
-    g_autofree char *claim = is_path ? make_claim(context, source, error) : g_strdup(source);
-    g_autofree char *target = NULL;
+    g_autofree char *claim = NULL;
 
+    if (!is_path && !check_claim(context, source, error))
+        return false;
+    ch_attach_defer_interrupt();
+    claim = is_path ? make_claim(context, source, error) : g_strdup(source);
     if (claim == NULL)
         return false;
     if (!change(context, &(ChVolumeEdit){context->volume, claim, bus}, NULL, error)) {
@@ -254,14 +268,21 @@ attach(const Context *context, const char *source, const char *bus, bool waits, 
             (void)remove_claim_of_ours(context, claim, NULL);
         return false;
     }
-    if (!waits) {
-        printf("volume \"%s\" is being attached\n", context->volume);
-        return true;
-    }
-    if (!wait_for(context, true, &target, error))
-        return false;
-    printf("volume \"%s\" attached as %s\n", context->volume, target);
+    if (context->limit_s > 0)
+        return wait_attached(context, is_path, claim, error);
+    printf("volume \"%s\" is being attached\n", context->volume);
     return true;
+}
+
+static bool
+check_limit(int limit_s, GError **error)
+{
+    return (limit_s >= 1 && limit_s <= MAX_LIMIT_S) ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "--timeout is a number of seconds from 1 to %d, not %d",
+                   MAX_LIMIT_S,
+                   limit_s);
 }
 
 bool
@@ -270,16 +291,18 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
     g_autofree char *name = NULL;
     g_autofree char *bus = NULL;
     gboolean no_wait = FALSE;
+    int limit_s = CH_ATTACH_LIMIT_S;
     const GOptionEntry entries[] = {{"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
                                     {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
                                     {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+                                    {"timeout", 0, 0, G_OPTION_ARG_INT, &limit_s, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
     g_autoptr(ChJson) vmi = NULL;
 
     if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
-        !is_bus(bus != NULL ? bus : "virtio", error))
+        !is_bus(bus != NULL ? bus : "virtio", error) || !check_limit(limit_s, error))
         return false;
     client = ch_client_new(cli, error);
     vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
@@ -288,12 +311,11 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
     if (name == NULL)
         name = ch_volume_name_of_path(arguments[1]);
     /* Before a claim is made: of the same name is the claim of the volume that is there. */
-    if (!ch_vmi_check_name_free(vmi, name, error))
+    if (!ch_volume_check_name(name, error) || !ch_vmi_check_name_free(vmi, name, error))
         return false;
-    return attach(&(Context){client, cli, arguments[0], name},
+    return attach(&(Context){client, cli, arguments[0], name, no_wait ? 0 : limit_s},
                   arguments[1],
                   bus != NULL ? bus : "virtio",
-                  !no_wait,
                   error);
 }
 
@@ -301,22 +323,31 @@ bool
 ch_cmd_detach(ChCli *cli, int argc, char **argv, GError **error)
 {
     gboolean no_wait = FALSE;
+    int limit_s = CH_ATTACH_LIMIT_S;
     const GOptionEntry entries[] = {{"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+                                    {"timeout", 0, 0, G_OPTION_ARG_INT, &limit_s, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
     g_autofree char *claim = NULL;
     Context context = {.cli = cli};
 
-    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error))
+    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
+        !check_limit(limit_s, error))
         return false;
     client = ch_client_new(cli, error);
     context.client = client;
     context.vm = arguments[0];
     context.volume = arguments[1];
-    if (client == NULL || !change(&context, NULL, &claim, error))
+    if (client == NULL)
         return false;
-    if ((!no_wait && !wait_for(&context, false, NULL, error)) ||
+    ch_attach_defer_interrupt();
+    if (!change(&context, NULL, &claim, error))
+        return false;
+    if ((!no_wait &&
+         ch_attach_wait(&(ChAttachWait){client, cli, context.vm, context.volume, false, limit_s},
+                        NULL,
+                        error) != CH_ATTACH_DONE) ||
         !remove_claim_of_ours(&context, claim, error))
         return false;
     printf("volume \"%s\" %s\n", context.volume, no_wait ? "is being detached" : "detached");

@@ -61,7 +61,12 @@ static bool
 is_lasting(Start *start, const ChJson *vmi)
 {
     static const char *const hopeless[] = {
-        "ErrImagePull", "CreateContainerError", "FailedCreate", "FailedCreatePodSandBox"};
+        "ErrImagePull",
+        "CreateContainerError",
+        "FailedCreate",
+        "FailedCreatePodSandBox",
+        "VolumeInUse",
+    };
     const char *reason = ch_json_string_at(ch_vm_condition(vmi, "Synchronized"), "reason");
     const int64_t now_us = ch_time_now_us();
 

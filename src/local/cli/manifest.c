@@ -213,7 +213,10 @@ convert(Reader *reader, int index, guint depth, ChJson **out_json, GError **erro
 static void
 manifest_clear(gpointer data)
 {
-    ch_json_unref(((ChManifest *)data)->object);
+    ChManifest *manifest = data;
+
+    ch_json_unref(manifest->object);
+    g_free(manifest->file);
 }
 
 static bool
@@ -245,6 +248,7 @@ add_document(yaml_document_t *document, const char *name, GArray *manifests, GEr
         return false;
     if (manifest.object == NULL)
         return true; /* an empty document between two "---" */
+    manifest.file = g_strdup(name);
     g_array_append_val(manifests, manifest);
     return check_identity(manifest.object, name, manifest.line, error);
 }

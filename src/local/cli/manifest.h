@@ -19,7 +19,8 @@
 
 typedef struct {
     ChJson *object; /* has apiVersion, kind and metadata.name */
-    gsize line;     /* where it begins, from 1 */
+    char *file;     /* owned: which it came from, for messages */
+    gsize line;     /* where in it it begins, from 1 */
 } ChManifest;
 
 /**

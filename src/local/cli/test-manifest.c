@@ -120,6 +120,7 @@ test_documents_and_lines(void)
     g_assert_cmpuint(manifests->len, ==, 2);
     g_assert_cmpuint(g_array_index(manifests, ChManifest, 0).line, ==, 2);
     g_assert_cmpuint(g_array_index(manifests, ChManifest, 1).line, ==, 7);
+    g_assert_cmpstr(g_array_index(manifests, ChManifest, 1).file, ==, "vm.yaml");
 }
 
 static void

@@ -19,6 +19,7 @@ test_names(void)
         {"/", "volume"},
         {"my-claim", "my-claim"},
         {"/dev/sdb1", "sdb1"},
+        {"/srv/var.img", "volume-var"},
     };
     g_autofree char *long_path = g_strnfill(300, 'x');
     g_autofree char *short_name = ch_volume_name_of_path(long_path);
@@ -27,8 +28,71 @@ test_names(void)
         g_autofree char *name = ch_volume_name_of_path(names[i][0]);
 
         g_assert_cmpstr(name, ==, names[i][1]);
+        g_assert_true(ch_volume_check_name(name, NULL));
     }
     g_assert_cmpuint(strlen(short_name), <=, 63);
+}
+
+static void
+test_bad_names(void)
+{
+    static const char *const names[] = {"", "Data", "a_b", "-a", "a-", "a.b", "a/b", "dev", "ü"};
+    g_autofree char *long_name = g_strnfill(64, 'x');
+    g_autoptr(GError) error = NULL;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        g_assert_false(ch_volume_check_name(names[i], NULL));
+    g_assert_false(ch_volume_check_name(long_name, NULL));
+    g_assert_true(ch_volume_check_name(long_name + 1, NULL));
+    g_assert_false(ch_volume_check_name("My_Data", &error));
+    g_assert_nonnull(strstr(error->message, "lower-case letters, digits and '-'"));
+}
+
+/* One volume for one claim: two would be two disks that know nothing of each other. */
+static void
+test_same_claim_twice(void)
+{
+    g_autoptr(ChJson) vmi = parse_json("{}");
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(ch_vmi_add_volume(vmi, &(ChVolumeEdit){"one", "data", "virtio"}, NULL));
+    g_assert_false(ch_vmi_add_volume(vmi, &(ChVolumeEdit){"two", "data", "virtio"}, &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_EXISTS);
+    g_assert_cmpstr(error->message, ==, "the VM has the claim 'data' already, as its volume 'one'");
+    g_assert_null(ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", "two"));
+}
+
+#define PHASE(phase) "\"phase\":\"" phase "\""
+#define STATUS(text) "\"volumeStatus\":[{\"name\":\"v\"," text "}]"
+
+static const struct ProgressCase {
+    const char *status, *text;
+    bool attaches;
+} progress[] = {
+    {"", "the VM does not run yet: it is new", true},
+    {PHASE("Scheduling"), "the VM does not run yet: it is Scheduling", true},
+    {PHASE("Running"), "the pod runner has not seen it yet", true},
+    {PHASE("Running") "," STATUS("\"phase\":\"Pending\",\"message\":\"There is no claim c\""),
+     "Pending: There is no claim c",
+     true},
+    {PHASE("Running") "," STATUS("\"phase\":\"MountedToPod\""), "MountedToPod", true},
+    {PHASE("Scheduled") "," STATUS("\"phase\":\"UnMountedFromPod\""), "UnMountedFromPod", false},
+    {PHASE("Running") ",\"conditions\":[{\"type\":\"Synchronized\",\"status\":\"False\","
+                      "\"message\":\"QEMU says no\"}]," STATUS("\"phase\":\"MountedToPod\""),
+     "QEMU says no",
+     true},
+};
+
+static void
+test_progress(void)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(progress); i++) {
+        g_autofree char *text = g_strdup_printf("{\"status\":{%s}}", progress[i].status);
+        g_autoptr(ChJson) vmi = parse_json(text);
+        g_autofree char *shown = ch_vmi_volume_progress(vmi, "v", progress[i].attaches);
+
+        g_assert_cmpstr(shown, ==, progress[i].text);
+    }
 }
 
 static void
@@ -67,6 +131,11 @@ test_what_cannot_be_detached(void)
     g_clear_error(&error);
     g_assert_false(ch_vmi_remove_volume(vmi, "data", &claim, &error));
     g_assert_error(error, CH_ERROR, CH_ERROR_NOT_FOUND);
+    g_assert_cmpstr(error->message, ==, "the VM has no volume 'data': none is attached");
+    g_clear_error(&error);
+    g_assert_true(ch_vmi_add_volume(vmi, &(ChVolumeEdit){"one", "c", "virtio"}, NULL));
+    g_assert_false(ch_vmi_remove_volume(vmi, "data", &claim, &error));
+    g_assert_cmpstr(error->message, ==, "the VM has no volume 'data': attached are one");
     g_assert_null(claim);
 }
 
@@ -80,7 +149,7 @@ test_claim(void)
         "{\"apiVersion\":\"v1\",\"kind\":\"PersistentVolumeClaim\",\"metadata\":{\"name\":"
         "\"vm-data\",\"namespace\":\"lab\",\"labels\":{\"chandler.dev/made-by\":\"attach\"},"
         "\"annotations\":{\"chandler.dev/path\":\"/srv/data.img\"}},\"spec\":{\"resources\":{"
-        "\"requests\":{\"storage\":\"65536\"}},\"accessModes\":[\"ReadWriteOnce\"],"
+        "\"requests\":{\"storage\":\"64Ki\"}},\"accessModes\":[\"ReadWriteOnce\"],"
         "\"volumeMode\":\"Filesystem\"}}");
 }
 
@@ -89,6 +158,9 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/volume-edit/names", test_names);
+    g_test_add_func("/volume-edit/bad-names", test_bad_names);
+    g_test_add_func("/volume-edit/same-claim-twice", test_same_claim_twice);
+    g_test_add_func("/volume-edit/progress", test_progress);
     g_test_add_func("/volume-edit/there-and-back", test_there_and_back);
     g_test_add_func("/volume-edit/what-cannot-be-detached", test_what_cannot_be_detached);
     g_test_add_func("/volume-edit/claim", test_claim);
