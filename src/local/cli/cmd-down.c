@@ -88,8 +88,8 @@ tidy_node(const ChCli *cli)
 
     if (result < 0 && result != -ENOENT)
         ch_log_warning(NULL, NULL, "ignoring that '%s' stays mounted", pods);
+    ch_pod_bridges_remove(cli); /* first: bridges of others keep forwarding on */
     ch_node_network_down(cli);
-    ch_pod_bridges_remove(cli);
 }
 
 bool

@@ -14,6 +14,7 @@
 #include "lib/base/small-file.h"
 #include "lib/base/time.h"
 #include "lib/linux/command.h"
+#include "local/cli/forwarding.h"
 
 #define FILE_NAME       "pod-network.json"
 #define MAX_FILE_BYTES  4096
@@ -217,7 +218,9 @@ claim(const ChCli *cli,
                            "first",
                            stored->subnets[0]);
         ch_node_network_down(cli);
+        stored = NULL; /* and with it what it had turned on */
     }
+    ch_forwarding_note(stored, network);
     if (ch_net_state_find_link(machine, network->bridge) != NULL)
         return store(cli, network, error);
     /* Stored first: what is made is found again, whatever happens. */
@@ -236,8 +239,10 @@ make(const ChCli *cli,
     for (int i = 1;; i++) {
         g_autoptr(GError) failure = NULL;
 
-        if (claim(cli, stored, wanted, is_in_use, network, &failure))
+        if (claim(cli, stored, wanted, is_in_use, network, &failure)) {
+            ch_forwarding_turn_on(network);
             return add_rules(network, error);
+        }
         /* Another chandler was faster: it has that name now. */
         if (i < MAX_CLAIMS && g_error_matches(failure, CH_ERRNO, EEXIST))
             continue;
@@ -315,6 +320,8 @@ ch_node_network_down(const ChCli *cli)
     g_autofree char *path = ch_cli_path(cli, FILE_NAME);
     g_autofree char *leases = ch_cli_path(cli, "podrunner/leases");
     const char *const argv[] = {"rm", "-rf", "--one-file-system", "--", leases, NULL};
+    g_autoptr(ChNetlink) netlink = NULL;
+    g_autoptr(ChNetState) machine = NULL;
     int index;
 
     if (!ch_node_network_load(cli, &network))
@@ -324,6 +331,10 @@ ch_node_network_down(const ChCli *cli)
         remove_rules(&network);
     if (index > 0)
         delete_bridge(&network, index);
+    netlink = ch_netlink_open(NETLINK_ROUTE, NULL);
+    machine = netlink != NULL ? ch_rtnl_read(netlink, false, NULL) : NULL;
+    if (network.bridge != NULL && machine != NULL)
+        ch_forwarding_take_back(&network, machine);
     (void)ch_command_run(&(ChCommand){argv, TIMEOUT_US, 0, 0}, NULL, NULL); /* made again */
     (void)g_unlink(path);
 }

@@ -14,12 +14,18 @@ typedef struct {
     uint8_t prefix;
 } Subnet;
 
+static const char *const turns_on_keys[CH_FORWARDING_N] = {
+    [CH_FORWARDING_IPV4] = "turnsOnIPv4",
+    [CH_FORWARDING_IPV6] = "turnsOnIPv6",
+};
+
 void
 ch_node_network_clear(ChNodeNetwork *network)
 {
     g_clear_pointer(&network->bridge, g_free);
     g_clear_pointer(&network->reason, g_free);
     g_clear_pointer(&network->subnets, g_strfreev);
+    g_clear_pointer(&network->boot, g_free);
 }
 
 /* --- as it is stored -------------------------------------------------------------------------- */
@@ -39,6 +45,11 @@ ch_node_network_print(const ChNodeNetwork *network)
     ch_json_set_int(json, "mtu", network->mtu);
     if (network->has_mac)
         ch_json_set_string(json, "mac", ch_mac_print(network->mac, mac));
+    ch_json_set_string(json, "boot", network->boot);
+    for (guint i = 0; i < CH_FORWARDING_N; i++) {
+        if (network->turns_on[i])
+            ch_json_set_bool(json, turns_on_keys[i], true);
+    }
     return ch_json_print_pretty(json);
 }
 
@@ -70,6 +81,9 @@ ch_node_network_parse(const char *text, ChNodeNetwork *out_network, GError **err
     network.reason = g_strdup(ch_json_string_at(json, "reason"));
     network.subnets = (char **)g_ptr_array_free(g_steal_pointer(&list), FALSE);
     network.mtu = (guint)mtu;
+    network.boot = g_strdup(ch_json_string_at(json, "boot"));
+    for (guint i = 0; i < CH_FORWARDING_N; i++)
+        network.turns_on[i] = ch_json_bool_at(json, false, turns_on_keys[i]);
     *out_network = network;
     return true;
 }

@@ -12,14 +12,19 @@
 #include "lib/json/json.h"
 #include "lib/linux/rtnetlink.h"
 
+/* Of this machine (forwarding.h). */
+enum { CH_FORWARDING_IPV4, CH_FORWARDING_IPV6, CH_FORWARDING_N };
+
 /* Owned members. */
 typedef struct {
-    char *bridge;              /* NULL: pods have no network; */
-    char *reason;              /* then this says why */
-    char **subnets;            /* "10.213.0.0/20"; one, or one of each family */
-    guint mtu;                 /* 0: the kernel's choice */
-    bool has_mac;              /* false: chosen, but not made yet */
-    uint8_t mac[CH_MAC_BYTES]; /* the bridge's: by it we know it as ours */
+    char *bridge;                   /* NULL: pods have no network; */
+    char *reason;                   /* then this says why */
+    char **subnets;                 /* "10.213.0.0/20"; one, or one of each family */
+    guint mtu;                      /* 0: the kernel's choice */
+    bool has_mac;                   /* false: chosen, but not made yet */
+    uint8_t mac[CH_MAC_BYTES];      /* the bridge's: by it we know it as ours */
+    char *boot;                     /* (nullable): the boot's ID at which */
+    bool turns_on[CH_FORWARDING_N]; /* these were off, and `up` turned them on */
 } ChNodeNetwork;
 
 void ch_node_network_clear(ChNodeNetwork *network);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/errors.h"
+#include "lib/base/fd.h"
 
 /* A state directory. */
 typedef struct {
@@ -119,6 +120,91 @@ test_name_taken_since(void)
     ch_node_network_down(&first.cli);
     chandler_clear(&first);
     chandler_clear(&second);
+}
+
+/* --- forwarding ------------------------------------------------------------------------------- */
+
+#define FORWARD "/proc/sys/net/ipv4/ip_forward"
+
+static void
+set_forwarding(const char *digit)
+{
+    ch_autofd int fd = g_open(FORWARD, O_WRONLY | O_CLOEXEC, 0);
+
+    g_assert_cmpint(write(fd, digit, 1), ==, 1);
+}
+
+static bool
+is_forwarding(void)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(FORWARD, &text, NULL, NULL));
+    return *text == '1';
+}
+
+/* On while it is up, and as it was before after it: also when `up` crashed, or was called again. */
+static void
+test_forwarding_is_taken_back(void)
+{
+    Chandler chandler;
+
+    chandler_init(&chandler);
+    for (int n_ups = 1; n_ups <= 2; n_ups++) {
+        set_forwarding("0");
+        for (int i = 0; i < n_ups; i++)
+            assert_up(&chandler, false, "chandler0");
+        g_assert_true(is_forwarding());
+        ch_node_network_down(&chandler.cli);
+        g_assert_false(is_forwarding());
+    }
+    set_forwarding("1");
+    assert_up(&chandler, false, "chandler0");
+    ch_node_network_down(&chandler.cli);
+    g_assert_true(is_forwarding());
+    set_forwarding("0");
+    chandler_clear(&chandler);
+}
+
+/* Who came later may need it. */
+static void
+test_forwarding_of_others_stays(void)
+{
+    Chandler chandler;
+
+    chandler_init(&chandler);
+    set_forwarding("0");
+    assert_up(&chandler, false, "chandler0");
+    make_bridge("docker0", NULL, 0);
+    ch_node_network_down(&chandler.cli);
+    g_assert_true(is_forwarding());
+    delete_link("docker0");
+    set_forwarding("0");
+    chandler_clear(&chandler);
+}
+
+/* What was noted at an earlier boot says nothing of this one. */
+static void
+test_forwarding_of_this_boot(void)
+{
+    g_auto(ChNodeNetwork) network = {0};
+    Chandler chandler;
+    g_autofree char *text = NULL;
+
+    chandler_init(&chandler);
+    set_forwarding("0");
+    assert_up(&chandler, false, "chandler0");
+    g_assert_true(ch_node_network_load(&chandler.cli, &network));
+    g_assert_true(network.turns_on[CH_FORWARDING_IPV4]);
+    g_assert_false(network.turns_on[CH_FORWARDING_IPV6]);
+    g_free(network.boot);
+    network.boot = g_strdup("another");
+    text = ch_node_network_print(&network);
+    g_assert_true(g_file_set_contents(chandler.file, text, -1, NULL));
+    ch_node_network_down(&chandler.cli);
+    g_assert_true(is_forwarding());
+    set_forwarding("0");
+    chandler_clear(&chandler);
 }
 
 /* A network that came up since is no reason to take the bridge from under VMs; without VMs it is.
@@ -250,6 +336,9 @@ main(int argc, char **argv)
     iptables = g_build_filename(programs, "iptables", NULL);
     g_test_add_func("/node-network/each-has-its-own", test_each_has_its_own);
     g_test_add_func("/node-network/name-taken-since", test_name_taken_since);
+    g_test_add_func("/node-network/forwarding-is-taken-back", test_forwarding_is_taken_back);
+    g_test_add_func("/node-network/forwarding-of-others-stays", test_forwarding_of_others_stays);
+    g_test_add_func("/node-network/forwarding-of-this-boot", test_forwarding_of_this_boot);
     g_test_add_func("/node-network/in-use", test_in_use);
     g_test_add_func("/node-network/nothing-is-free-anymore", test_nothing_is_free_anymore);
     g_test_add_func("/node-network/two-at-once", test_two_at_once);
