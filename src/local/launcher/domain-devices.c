@@ -63,6 +63,18 @@ add_guest_agent(xmlNode *devices)
     ch_xml_add(channel, "target", "type", "virtio", "name", "org.qemu.guest_agent.0", NULL);
 }
 
+/* QEMU listens, the agent connects, and the guest asks. */
+static void
+add_metrics_channel(const ChDomainBuild *build, xmlNode *devices)
+{
+    g_autofree char *path = g_build_filename(
+        build->input->paths.private_dir, "downwardmetrics-channel", "downwardmetrics.sock", NULL);
+    xmlNode *channel = ch_xml_add(devices, "channel", "type", "unix", NULL);
+
+    ch_xml_add(channel, "source", "mode", "bind", "path", path, NULL);
+    ch_xml_add(channel, "target", "type", "virtio", "name", "org.github.vhostmd.1", NULL);
+}
+
 static void
 add_rng(const ChDomainBuild *build, xmlNode *devices)
 {
@@ -227,6 +239,8 @@ ch_domain_build_devices(ChDomainBuild *build, xmlNode *devices, GError **error)
     if (ch_json_bool_at(build->devices, true, "autoattachGraphicsDevice"))
         add_graphics(build, devices);
     add_guest_agent(devices);
+    if (ch_json_is_object(ch_json_at(build->devices, "downwardMetrics")))
+        add_metrics_channel(build, devices);
     if (ch_json_is_object(ch_json_at(build->devices, "rng")))
         add_rng(build, devices);
     add_balloon(build, devices);

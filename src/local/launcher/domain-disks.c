@@ -209,9 +209,10 @@ add_driver(const ChDomainBuild *build,
 }
 
 static bool
-is_read_only(const Disk *disk)
+is_read_only(const Disk *disk, const ChVolume *volume)
 {
-    return ch_json_bool_at(disk->target, g_str_equal(disk->device, "cdrom"), "readonly");
+    return volume->kind == CH_VOLUME_DOWNWARD_METRICS ||
+           ch_json_bool_at(disk->target, g_str_equal(disk->device, "cdrom"), "readonly");
 }
 
 static void
@@ -266,7 +267,7 @@ add_disk(
     ch_domain_add_alias(node, disk->name);
     if (ch_json_int_at(disk->disk, &boot_order, "bootOrder") && boot_order > 0)
         ch_xml_set_uint(ch_xml_add(node, "boot", NULL), "order", (guint64)boot_order);
-    if (is_read_only(disk))
+    if (is_read_only(disk, &volume))
         ch_xml_add(node, "readonly", NULL);
     if (ch_json_bool_at(disk->disk, false, "shareable"))
         ch_xml_add(node, "shareable", NULL);

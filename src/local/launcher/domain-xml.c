@@ -50,7 +50,6 @@ static const char *const unsupported[][3] = {
     {"devices", "hostDevices"},
     {"devices", "filesystems"},
     {"devices", "tpm"},
-    {"devices", "downwardMetrics"},
     {"devices", "clientPassthrough"},
     {"ioThreadsPolicy"},
     {"launchSecurity"},

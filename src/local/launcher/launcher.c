@@ -290,6 +290,8 @@ make_directories(const Launcher *launcher, GError **error)
         int mode;
     } dirs[] = {
         {options->private_dir, options->uid, 0755},
+        {options->private_dir, "downwardapi-disks", 0750},
+        {options->private_dir, "downwardmetrics-channel", 0750},
         {options->ephemeral_dir, "cloud-init-data", 0755},
         {options->ephemeral_dir, "disk-data", 0755},
         {options->container_disk_dir, "", 0750},

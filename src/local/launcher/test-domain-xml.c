@@ -207,6 +207,19 @@ static const struct Case {
      "'pciAddress':'0000:02:20.0'}]}}",
      "PCI address '0000:02:20.0' is not valid",
      true},
+    {"/domain-xml/metrics-disk-is-read-only",
+     "{'memory':{'guest':'64Mi'},'devices':{'disks':[{'name':'metrics','disk':{'bus':'virtio'}}]}}",
+     "<source file=\"/var/run/kubevirt-private/downwardapi-disks/vhostmd0\"/>\n      <target "
+     "bus=\"virtio\" dev=\"vda\"/>\n      <driver name=\"qemu\" type=\"raw\" "
+     "error_policy=\"stop\" discard=\"unmap\"/>\n      <alias name=\"ua-metrics\"/>\n      "
+     "<readonly/>",
+     false},
+    {"/domain-xml/metrics-channel",
+     "{'memory':{'guest':'64Mi'},'devices':{'downwardMetrics':{}}}",
+     "<channel type=\"unix\">\n      <source mode=\"bind\" "
+     "path=\"/var/run/kubevirt-private/downwardmetrics-channel/downwardmetrics.sock\"/>\n      "
+     "<target type=\"virtio\" name=\"org.github.vhostmd.1\"/>",
+     false},
     {"/domain-xml/markup-in-text-is-escaped",
      "{'memory':{'guest':'64Mi'},'firmware':{'serial':'a<b>&\\\"c'}}",
      "<entry name=\"serial\">a&lt;b&gt;&amp;\"c</entry>",
@@ -220,7 +233,8 @@ vmi_with_domain(const char *domain)
         "{'metadata':{'name':'vm','namespace':'default','uid':'u'},"
         "'spec':{'domain':%s,'networks':[{'name':'default','pod':{}},{'name':'second','pod':{}}],"
         "'volumes':[{'name':'root','containerDisk':{'image':'x'}},{'name':'cloudinit',"
-        "'cloudInitNoCloud':{'userData':'x'}},{'name':'claim','persistentVolumeClaim':{}}]},"
+        "'cloudInitNoCloud':{'userData':'x'}},{'name':'claim','persistentVolumeClaim':{}},"
+        "{'name':'metrics','downwardMetrics':{}}]},"
         "'status':{'volumeStatus':[{'name':'root','target':'vda'}]}}",
         domain);
     g_autoptr(GError) error = NULL;

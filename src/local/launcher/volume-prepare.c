@@ -13,6 +13,7 @@
 #include "lib/base/time.h"
 #include "lib/linux/command.h"
 #include "local/launcher/cloud-init.h"
+#include "local/launcher/metrics-disk.h"
 
 #define HELPER_TIMEOUT_US (60 * CH_SECOND_US)
 
@@ -199,6 +200,15 @@ prepare_cloud_init(const ChVolume *volume, const ChJson *vmi, const char *path, 
     return true;
 }
 
+static bool
+prepare_metrics_disk(const char *path, GError **error)
+{
+    if (ch_metrics_disk_make(path, error))
+        return true;
+    g_prefix_error(error, "failed to create downwardMetrics disk: ");
+    return false;
+}
+
 /* The agent made it, and waits itself until it is there. */
 static bool
 check_plugged(const ChVolume *volume, const char *path, GError **error)
@@ -228,6 +238,8 @@ prepare(const ChVolume *volume,
     case CH_VOLUME_CLOUD_INIT_NO_CLOUD:
     case CH_VOLUME_CLOUD_INIT_CONFIG_DRIVE:
         return prepare_cloud_init(volume, vmi, path, error);
+    case CH_VOLUME_DOWNWARD_METRICS:
+        return prepare_metrics_disk(path, error);
     case CH_VOLUME_PLUGGED_FILE:
     case CH_VOLUME_PLUGGED_BLOCK:
         return check_plugged(volume, path, error);

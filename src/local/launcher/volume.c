@@ -19,6 +19,7 @@ static const Kind kinds[CH_VOLUME_N] = {
     [CH_VOLUME_EMPTY_DISK]              = { "emptyDisk",             "qcow2", true  },
     [CH_VOLUME_CLOUD_INIT_NO_CLOUD]     = { "cloudInitNoCloud",      "raw",   false },
     [CH_VOLUME_CLOUD_INIT_CONFIG_DRIVE] = { "cloudInitConfigDrive",  "raw",   false },
+    [CH_VOLUME_DOWNWARD_METRICS]        = { "downwardMetrics",       "raw",   false },
     [CH_VOLUME_PLUGGED_FILE]            = { NULL,                    "raw",   true  },
     [CH_VOLUME_PLUGGED_BLOCK]           = { NULL,                    "raw",   true  },
 };
@@ -140,6 +141,8 @@ ch_volume_path(const ChVolume *volume, const ChPaths *paths, const ChJson *vmi)
         return cloud_init_path(paths, vmi, "noCloud.iso");
     case CH_VOLUME_CLOUD_INIT_CONFIG_DRIVE:
         return cloud_init_path(paths, vmi, "configdrive.iso");
+    case CH_VOLUME_DOWNWARD_METRICS:
+        return g_build_filename(paths->private_dir, "downwardapi-disks", "vhostmd0", NULL);
     case CH_VOLUME_PLUGGED_FILE:
         file = g_strconcat(volume->name, ".img", NULL);
         return g_build_filename(paths->hotplug_dir, file, NULL);

@@ -16,6 +16,7 @@ typedef enum {
     CH_VOLUME_EMPTY_DISK,
     CH_VOLUME_CLOUD_INIT_NO_CLOUD,
     CH_VOLUME_CLOUD_INIT_CONFIG_DRIVE,
+    CH_VOLUME_DOWNWARD_METRICS,
     CH_VOLUME_PLUGGED_FILE,  /* a claim that the agent mounted, */
     CH_VOLUME_PLUGGED_BLOCK, /* or whose device node it made */
     CH_VOLUME_N,
