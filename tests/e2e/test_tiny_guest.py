@@ -240,7 +240,7 @@ def test_missing_image_is_told_and_found_when_it_comes(chandler, tmp_path):
 def test_missing_file_in_an_image_is_told(chandler, tmp_path):
     path = manifest(tmp_path, "nokernel", firmware={"kernelBoot": {
         "container": {"image": "chandler/tiny:latest", "kernelPath": "/boot/nothing"}}})
-    assert "it has no file '/boot/nothing'" in chandler.fails("run", path)
+    assert "it has no file '/boot/nothing'; /boot has initrd.img, vmlinuz" in chandler.fails("run", path)
     chandler.ok("delete", "nokernel")
 
 

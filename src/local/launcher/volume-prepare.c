@@ -132,7 +132,8 @@ prepare_empty_disk(const ChVolume *volume, const char *path, GError **error)
     if (quantity.nano < NANO_PER_MIB)
         return ch_fail(error,
                        CH_ERROR_INVALID,
-                       "creating empty disks failed: the size for volume %s is too low",
+                       "creating empty disks failed: the size for volume %s is too low: at least "
+                       "1Mi is possible",
                        volume->name);
     g_autofree char *size =
         g_strdup_printf("%" G_GINT64_FORMAT "M", (int64_t)(quantity.nano / NANO_PER_MIB));

@@ -77,11 +77,12 @@ ch_image_content_describe(const char *listing, const char *wanted)
     g_autoptr(GHashTable) names = NULL;
     g_autoptr(GString) text = g_string_new(NULL);
 
-    g_string_append_printf(text,
-                           is_dir ? "no file in %s, where a disk is looked for unless the volume's "
-                                    "'path' names it; /"
-                                  : "no file '%s'; /",
-                           wanted);
+    g_string_append_printf(
+        text,
+        is_dir ? "it has no file in %s, where a disk is looked for unless the volume's "
+                 "'path' names it; /"
+               : "it has no file '%s'; /",
+        wanted);
     if (!is_dir)
         go_up(dir);
     while ((names = names_in(members, dir)) == NULL)

@@ -17,6 +17,7 @@
 #include "local/podrunner/pod-object.h"
 #include "local/podrunner/vmi-defaults.h"
 #include "local/podrunner/vmi-network.h"
+#include "local/podrunner/vmi-volumes.h"
 #include "local/podrunner/volume-pods.h"
 #include "local/podrunner/volume-uses.h"
 
@@ -169,7 +170,7 @@ step_accept(Pass *pass, GError **error)
     g_autofree char *uuid = g_uuid_string_random();
     const int64_t now_us = ch_time_wall_us();
 
-    if (!set_network_defaults(pass, vmi, error) ||
+    if (!ch_vmi_check_volumes(vmi, error) || !set_network_defaults(pass, vmi, error) ||
         !ch_vmi_set_defaults(vmi, pass->env->architecture, uuid, error))
         return false;
     ch_vmi_clear_failure(vmi);

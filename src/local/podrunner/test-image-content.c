@@ -2,7 +2,8 @@
 
 #include "local/podrunner/image-content.h"
 
-#define DISK "no file in /disk/, where a disk is looked for unless the volume's 'path' names it; "
+#define DISK                                                                                       \
+    "it has no file in /disk/, where a disk is looked for unless the volume's 'path' names it; "
 
 static const struct Case {
     const char *name, *listing, *wanted, *text;
@@ -17,16 +18,19 @@ static const struct Case {
     {"file",
      "boot/\nboot/vmlinuz-6.1\nboot/config-6.1\n",
      "/boot/vmlinuz",
-     "no file '/boot/vmlinuz'; /boot has config-6.1, vmlinuz-6.1"},
-    {"way-ends-early", "a/\na/b/\na/b/x\n", "/a/b/c/d/e", "no file '/a/b/c/d/e'; /a/b has x"},
-    {"file-in-the-root", "vmlinuz\n", "kernel", "no file 'kernel'; / has vmlinuz"},
+     "it has no file '/boot/vmlinuz'; /boot has config-6.1, vmlinuz-6.1"},
+    {"way-ends-early",
+     "a/\na/b/\na/b/x\n",
+     "/a/b/c/d/e",
+     "it has no file '/a/b/c/d/e'; /a/b has x"},
+    {"file-in-the-root", "vmlinuz\n", "kernel", "it has no file 'kernel'; / has vmlinuz"},
     {"many",
      "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n",
      "/x",
-     "no file '/x'; / has 1, 10, 2, 3, 4, 5, 6, 7 and 2 more"},
-    {"in-two-layers", "a\na\n", "/x", "no file '/x'; / has a"},
+     "it has no file '/x'; / has 1, 10, 2, 3, 4, 5, 6, 7 and 2 more"},
+    {"in-two-layers", "a\na\n", "/x", "it has no file '/x'; / has a"},
     {"alike", "disks/a\n", "/disk/", DISK "/ has disks/"},
-    {"no-utf-8", "\xff\n", "/x", "no file '/x'; / has \xef\xbf\xbd"},
+    {"no-utf-8", "\xff\n", "/x", "it has no file '/x'; / has \xef\xbf\xbd"},
 };
 
 static void

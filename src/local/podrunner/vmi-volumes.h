@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * vmi-volumes: which kinds of volumes a VMI can have on one machine.
+ *
+ * Pure. Thread: any.
+ */
+
+#pragma once
+
+#include "lib/json/json.h"
+
+/* Returns: false with CH_ERROR_INVALID and one sentence for people: the volume, and what is
+ * possible instead */
+bool ch_vmi_check_volumes(const ChJson *vmi, GError **error);
