@@ -265,6 +265,8 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
         os.close(holder)
     assert "has no volume 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
     assert "there is no claim 'nosuchclaim'" in chandler.fails("attach", "hotplug", "nosuchclaim", "--no-wait")
+    (tmp_path / "disk.qcow2").write_bytes(b"QFI\xfb" + bytes(512))
+    assert "is a qcow2 image, and only raw ones" in chandler.fails("attach", "hotplug", str(tmp_path / "disk.qcow2"))
     image = make_image(tmp_path / "named.img", "named")
     assert "lower-case letters, digits and '-'" in chandler.fails("attach", "hotplug", image, "--name", "My_Data")
     assert "--timeout is a number of seconds" in chandler.fails("attach", "hotplug", image, "--timeout", "0")
@@ -368,7 +370,7 @@ def test_too_large_names_the_file(chandler, tmp_path):
     document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"x": "y" * (3 << 20)}}
     (tmp_path / "large.yaml").write_text("# one\n---\n" + json.dumps(document))
     error = chandler.fails("apply", str(tmp_path / "large.yaml"))
-    assert "large.yaml:3: ConfigMap 'large': it is too large: " in error and "3 MiB" in error
+    assert "large.yaml:3: the object is too large: " in error and "3 MiB" in error
 
 
 def test_size_of_a_directory(chandler, tmp_path):

@@ -78,8 +78,7 @@ store(ChClient *client, const ChCli *cli, const ChManifest *manifest, GError **e
     g_autoptr(ChJson) stored = ch_client_apply(client, collection, path, object, &is_new, error);
 
     if (stored == NULL) {
-        g_prefix_error(
-            error, "%s:%zu: %s '%s': ", manifest->file, manifest->line, resource->kind, name);
+        g_prefix_error(error, "%s:%zu: ", manifest->file, manifest->line);
         return false;
     }
     printf("%s \"%s\" %s\n", resource->names[1], name, is_new ? "created" : "configured");

@@ -94,7 +94,7 @@ check_size(gsize n_bytes, GError **error)
     g_set_error(error,
                 CH_KUBE_ERROR,
                 HTTP_TOO_LARGE,
-                "it is too large: %zu bytes as JSON, of at most %u (3 MiB)",
+                "the object is too large: %zu bytes as JSON, of at most %u (3 MiB)",
                 n_bytes,
                 MAX_BODY_BYTES);
     return false;

@@ -99,6 +99,23 @@ is_idle(const char *path, GError **error)
                    path);
 }
 
+/* A guest would see the container instead of the disk in it, and write over it. */
+static bool
+is_raw(int fd, const char *path, GError **error)
+{
+    static const char magic[] = {'Q', 'F', 'I', (char)0xfb};
+    char start[sizeof(magic)];
+
+    return pread(fd, start, sizeof(start), 0) != (ssize_t)sizeof(start) ||
+           memcmp(start, magic, sizeof(magic)) != 0 ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "'%s' is a qcow2 image, and only raw ones can be attached: 'qemu-img convert -O "
+                   "raw %s disk.img' makes one",
+                   path,
+                   path);
+}
+
 static bool
 measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **error)
 {
@@ -118,7 +135,8 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
                        "'%s' is neither a file, nor a block device, nor a directory with a file "
                        "disk.img",
                        path);
-    if (S_ISBLK(st.st_mode) && !is_idle(path, error))
+    if (S_ISBLK(st.st_mode) ? !is_idle(path, error)
+                            : S_ISREG(st.st_mode) && !is_raw(fd, path, error))
         return false;
     end = S_ISDIR(st.st_mode) ? image.st_size : lseek(fd, 0, SEEK_END);
     *out_is_block = S_ISBLK(st.st_mode);

@@ -11,14 +11,17 @@
 #include "local/cli/resource.h"
 #include "local/cli/table.h"
 
+/* Tables come with the objects, by which events are sorted. */
 static bool
 print(ChClient *client, const char *path, bool as_json, GError **error)
 {
-    g_autoptr(ChJson) answer = ch_client_request(
-        client,
-        &(ChClientRequest){
-            .method = "GET", .path = path, .accept = as_json ? NULL : CH_TABLE_ACCEPT},
-        error);
+    g_autofree char *query = g_strconcat(path, "?includeObject=Object", NULL);
+    g_autoptr(ChJson) answer =
+        ch_client_request(client,
+                          &(ChClientRequest){.method = "GET",
+                                             .path = as_json ? path : query,
+                                             .accept = as_json ? NULL : CH_TABLE_ACCEPT},
+                          error);
     g_autofree char *text = NULL;
 
     if (answer == NULL)
@@ -27,11 +30,25 @@ print(ChClient *client, const char *path, bool as_json, GError **error)
         fputs("nothing there\n", stderr);
         return true;
     }
+    if (!as_json)
+        ch_table_sort_events(answer);
     text = as_json ? ch_json_print_pretty(answer) : ch_table_render(answer, ch_time_wall_us());
     fputs(text, stdout);
     if (as_json)
         putchar('\n');
     return true;
+}
+
+static bool
+fail_no_type(const char *name, GError **error)
+{
+    g_autofree char *list = ch_cli_resource_list();
+
+    return ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "there is no type '%s', only %s (one VM: 'chandler get vmi NAME')",
+                   name,
+                   list);
 }
 
 bool
@@ -56,12 +73,7 @@ ch_cmd_get(ChCli *cli, int argc, char **argv, GError **error)
     if (arguments[0] != NULL)
         resource = ch_cli_resource_by_name(arguments[0]);
     if (resource == NULL)
-        return ch_fail(
-            error,
-            CH_ERROR_INVALID,
-            "there is no type '%s': try vmi, pod, node, event, configmap, secret (one VM: "
-            "'chandler get vmi NAME')",
-            arguments[0]);
+        return fail_no_type(arguments[0], error);
     path = ch_cli_resource_path(resource,
                                 is_everywhere ? NULL : cli->namespace_,
                                 arguments[0] != NULL ? arguments[1] : NULL);

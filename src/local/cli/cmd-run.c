@@ -68,12 +68,15 @@ is_lasting(Start *start, const ChJson *vmi)
         "VolumeInUse",
     };
     const char *reason = ch_json_string_at(ch_vm_condition(vmi, "Synchronized"), "reason");
+    const char *failure = ch_start_failure_now(vmi);
     const int64_t now_us = ch_time_now_us();
 
-    if (ch_start_failure_now(vmi) == NULL) {
+    if (failure == NULL) {
         start->failing_us = 0;
         return false;
     }
+    if (ch_start_failure_is_final(failure))
+        return true;
     for (gsize i = 0; i < G_N_ELEMENTS(hopeless); i++) {
         if (g_strcmp0(reason, hopeless[i]) == 0)
             return true;

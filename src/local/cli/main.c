@@ -91,6 +91,32 @@ run(const ChCliCommand *command, int argc, char **argv)
     return is_done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* What somebody means who knows kubectl, virtctl or docker. */
+static const char *
+hint_for(const char *name)
+{
+    static const char *const hints[][2] = {
+        {"list", "get"},
+        {"ls", "get"},
+        {"ps", "get"},
+        {"create", "apply FILE"},
+        {"start", "run FILE"},
+        {"stop", "delete NAME"},
+        {"rm", "delete NAME"},
+        {"destroy", "delete NAME"},
+        {"describe", "get events' and 'chandler get vmi NAME -o json"},
+        {"logs", "console NAME --log"},
+        {"addvolume", "attach VM PATH"},
+        {"removevolume", "detach VM VOLUME"},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(hints); i++) {
+        if (g_str_equal(hints[i][0], name))
+            return hints[i][1];
+    }
+    return "help";
+}
+
 int
 main(int argc, char **argv)
 {
@@ -110,6 +136,11 @@ main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     if (is_one_of(name, "help", "--help", "-h")) {
+        command = argc > 2 ? find_command(argv[2]) : NULL;
+        if (command != NULL && command->help != NULL) {
+            print_command(stdout, command);
+            return EXIT_SUCCESS;
+        }
         print_help(stdout);
         return EXIT_SUCCESS;
     }
@@ -118,6 +149,9 @@ main(int argc, char **argv)
                 "chandler: the command comes before options such as '%s': see 'chandler help'\n",
                 name);
     else
-        fprintf(stderr, "chandler: there is no command '%s': see 'chandler help'\n", name);
+        fprintf(stderr,
+                "chandler: there is no command '%s': see 'chandler %s'\n",
+                name,
+                hint_for(name));
     return EXIT_FAILURE;
 }

@@ -6,13 +6,13 @@
 
 /* clang-format off */
 static const ChCliResource resources[] = {
-    {{"virtualmachineinstances", "virtualmachineinstance", "vmi", "vmis"}, "VirtualMachineInstance", "kubevirt.io/v1", true},
+    {{"virtualmachineinstances", "virtualmachineinstance", "vmi", "vmis", "vm", "vms"}, "VirtualMachineInstance", "kubevirt.io/v1", true},
     {{"pods", "pod", "po"},                     "Pod",                   "v1",             true},
     {{"events", "event", "ev"},                 "Event",                 "v1",             true},
     {{"configmaps", "configmap", "cm"},         "ConfigMap",             "v1",             true},
     {{"secrets", "secret"},                     "Secret",                "v1",             true},
     {{"persistentvolumeclaims", "persistentvolumeclaim", "pvc"}, "PersistentVolumeClaim", "v1", true},
-    {{"network-attachment-definitions", "network-attachment-definition", "net-attach-def", "nad"},
+    {{"network-attachment-definitions", "network-attachment-definition", "nad", "net-attach-def"},
      "NetworkAttachmentDefinition", "k8s.cni.cncf.io/v1", true},
     {{"nodes", "node", "no"},                   "Node",                  "v1",             false},
     {{"namespaces", "namespace", "ns"},         "Namespace",             "v1",             false},
@@ -32,6 +32,20 @@ ch_cli_resource_by_name(const char *name)
         }
     }
     return NULL;
+}
+
+char *
+ch_cli_resource_list(void)
+{
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    for (gsize i = 0; i < G_N_ELEMENTS(resources); i++) {
+        const char *const *names = resources[i].names;
+
+        g_string_append_printf(
+            list, "%s%s", i > 0 ? ", " : "", names[2] != NULL ? names[2] : names[1]);
+    }
+    return g_strdup(list->str);
 }
 
 const ChCliResource *

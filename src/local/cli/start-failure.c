@@ -19,6 +19,13 @@ ch_start_failure_now(const ChJson *vmi)
     return ch_json_string_at(synchronized, "message");
 }
 
+bool
+ch_start_failure_is_final(const char *failure)
+{
+    return strstr(failure, "not supported by this launcher") != NULL ||
+           strstr(failure, "this launcher does not support") != NULL;
+}
+
 static bool
 is_warning_about(const ChJson *event, const char *uid)
 {

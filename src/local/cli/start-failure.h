@@ -11,6 +11,9 @@
 /* Why the VM does not start now, as its status tells; NULL: it tells nothing. Borrowed. */
 const char *ch_start_failure_now(const ChJson *vmi);
 
+/* Whether the launcher refused what the VMI asks for, which no further attempt changes. */
+bool ch_start_failure_is_final(const char *failure);
+
 /**
  * ch_start_failure_reason: the one sentence for a person whose VM will not start.
  * @events: (nullable): an event list; those of other VMs are left out

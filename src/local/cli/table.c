@@ -51,6 +51,42 @@ text_at(const ChJson *columns, gsize i, const ChJson *row, int64_t wall_us)
     return cell_text(column, ch_json_item(ch_json_at(row, "cells"), i), wall_us);
 }
 
+/* (nullable): when it happened last; texts of one time zone, which compare as times do */
+static const char *
+event_time(const ChJson *row)
+{
+    const ChJson *event = ch_json_at(row, "object");
+    const char *when = ch_json_string_at(event, "lastTimestamp");
+
+    if (when == NULL)
+        when = ch_json_string_at(event, "eventTime");
+    return when != NULL ? when : ch_json_string_at(event, "firstTimestamp");
+}
+
+static int
+compare_events(gconstpointer a, gconstpointer b)
+{
+    return g_strcmp0(event_time(*(const ChJson *const *)a), event_time(*(const ChJson *const *)b));
+}
+
+void
+ch_table_sort_events(ChJson *table)
+{
+    const ChJson *rows = ch_json_at(table, "rows");
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+    ChJson *list = NULL;
+
+    for (gsize i = 0; i < ch_json_length(rows); i++)
+        g_ptr_array_add(sorted, ch_json_item(rows, i));
+    if (sorted->len == 0)
+        return;
+    g_ptr_array_sort(sorted, compare_events); /* stable */
+    list = ch_json_new_array();
+    for (guint i = 0; i < sorted->len; i++)
+        ch_json_append(list, ch_json_ref(sorted->pdata[i]));
+    ch_json_set(table, "rows", list);
+}
+
 static bool
 is_shown(const ChJson *columns, gsize i)
 {

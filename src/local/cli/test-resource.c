@@ -10,6 +10,7 @@ test_paths(void)
     } cases[] = {
         {"vmi", "lab", "vm", "/apis/kubevirt.io/v1/namespaces/lab/virtualmachineinstances/vm"},
         {"vmi", NULL, NULL, "/apis/kubevirt.io/v1/virtualmachineinstances"},
+        {"vm", NULL, NULL, "/apis/kubevirt.io/v1/virtualmachineinstances"},
         {"no", "lab", "n1", "/api/v1/nodes/n1"},
         {"pods", "a/b", "../x?y", "/api/v1/namespaces/a%2Fb/pods/..%2Fx%3Fy"},
     };
@@ -25,6 +26,12 @@ test_paths(void)
 static void
 test_look_up(void)
 {
+    g_autofree char *list = ch_cli_resource_list();
+    g_auto(GStrv) names = g_strsplit(list, ", ", -1);
+
+    g_assert_cmpstr(names[0], ==, "vmi");
+    for (gsize i = 0; names[i] != NULL; i++)
+        g_assert_nonnull(ch_cli_resource_by_name(names[i]));
     g_assert_null(ch_cli_resource_by_name("virtualmachine"));
     g_assert_null(ch_cli_resource_by_kind("v1", "VirtualMachineInstance"));
     g_assert_true(ch_cli_resource_by_kind("kubevirt.io/v1", "VirtualMachineInstance") ==

@@ -58,10 +58,21 @@ test_reason(void)
     }
 }
 
+static void
+test_final(void)
+{
+    g_assert_true(
+        ch_start_failure_is_final("spec.domain.cpu.numa is not supported by this launcher"));
+    g_assert_true(
+        ch_start_failure_is_final("volume d: this launcher does not support the source hostDisk"));
+    g_assert_false(ch_start_failure_is_final(NO_IMAGE));
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/start-failure/the-launchers-word-counts-most", test_reason);
+    g_test_add_func("/start-failure/final", test_final);
     return g_test_run();
 }
