@@ -324,6 +324,23 @@ def test_disk_belongs_to_one_vm(chandler, tmp_path):
         chandler.ok("delete", "second")
 
 
+def test_disk_that_all_share(chandler, tmp_path):
+    """Each says so: two disks of one guest stand for two guests."""
+    console = shell(chandler, "hotplug")
+    with loop_device(make_image(tmp_path / "common.img", "from-common")) as device:
+        chandler.ok("attach", "hotplug", device, "--name", "one", "--shareable")
+        assert "is in use by" in chandler.fails("attach", "hotplug", device, "--name", "greedy")
+        chandler.ok("attach", "hotplug", device, "--name", "two", "--read-only")
+        target = status_of(chandler, "two")["target"]
+        guest_reads(console, target, "from-common")
+        console.send(f"echo x 2>/dev/null >/dev/{target}; echo written-$?\n")
+        console.until("written-1")
+        console.send("exit\n\x1d")
+        console.status()
+        for name in ("one", "two"):
+            chandler.ok("detach", "hotplug", name)
+
+
 @contextlib.contextmanager
 def locked(path):
     """As another QEMU has it: with its locks on the bytes by which they tell each other what they do."""

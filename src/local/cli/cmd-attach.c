@@ -151,6 +151,23 @@ is_ours(const ChJson *claim)
                      CH_CLAIM_MAKER) == 0;
 }
 
+/* The names of VM "a-b" and volume "c" make the same claim's as those of "a" and "b-c". */
+static bool
+is_unused(const Context *context, const char *name, GError **error)
+{
+    g_autofree char *path = ch_cli_resource_path(ch_cli_vmis, context->cli->namespace_, NULL);
+    g_autoptr(ChJson) vmis = ch_client_get(context->client, path, error);
+    const char *user = ch_vmis_find_claim_user(vmis, name);
+
+    return vmis != NULL &&
+           (user == NULL || ch_fail(error,
+                                    CH_ERROR_EXISTS,
+                                    "the claim '%s' is in use by the VM '%s': choose another name "
+                                    "by --name",
+                                    name,
+                                    user));
+}
+
 /* One that an earlier attach left, of a VM that is gone, is used again. */
 static bool
 store_claim(const Context *context, const char *name, const ChJson *claim, GError **error)
@@ -165,6 +182,8 @@ store_claim(const Context *context, const char *name, const ChJson *claim, GErro
                        CH_ERROR_EXISTS,
                        "there is a claim '%s' already: choose another name by --name",
                        name);
+    if (old != NULL && !is_unused(context, name, error))
+        return false;
     stored = ch_client_apply(context->client, collection, path, claim, NULL, error);
     return stored != NULL;
 }
@@ -209,7 +228,7 @@ make_claim(const Context *context, const char *path, GError **error)
     return store_claim(context, name, claim, error) ? g_steal_pointer(&name) : NULL;
 }
 
-/* Others are somebody's. */
+/* Others are somebody's; so is one of ours that another VM was given by its name. */
 static bool
 remove_claim_of_ours(const Context *context, const char *name, GError **error)
 {
@@ -217,7 +236,7 @@ remove_claim_of_ours(const Context *context, const char *name, GError **error)
     g_autoptr(ChJson) claim = ch_client_get(context->client, path, NULL);
     g_autoptr(ChJson) answer = NULL;
 
-    if (claim == NULL || !is_ours(claim))
+    if (claim == NULL || !is_ours(claim) || !is_unused(context, name, NULL))
         return true;
     answer = ch_client_request(
         context->client, &(ChClientRequest){.method = "DELETE", .path = path}, error);
@@ -270,7 +289,7 @@ wait_attached(const Context *context, bool is_path, const char *claim, GError **
 }
 
 static bool
-attach(const Context *context, const char *source, const char *bus, GError **error)
+attach(const Context *context, const char *source, ChVolumeEdit *edit, GError **error)
 {
     const bool is_path = strchr(source, '/') != NULL;
     g_autofree char *claim = NULL;
@@ -281,7 +300,9 @@ attach(const Context *context, const char *source, const char *bus, GError **err
     claim = is_path ? make_claim(context, source, error) : g_strdup(source);
     if (claim == NULL)
         return false;
-    if (!change(context, &(ChVolumeEdit){context->volume, claim, bus}, NULL, error)) {
+    edit->name = context->volume;
+    edit->claim = claim;
+    if (!change(context, edit, NULL, error)) {
         if (is_path && !g_error_matches(*error, CH_ERROR, CH_ERROR_EXISTS))
             (void)remove_claim_of_ours(context, claim, NULL);
         return false;
@@ -309,12 +330,17 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
     g_autofree char *name = NULL;
     g_autofree char *bus = NULL;
     gboolean no_wait = FALSE;
+    gboolean is_read_only = FALSE;
+    gboolean is_shareable = FALSE;
     int limit_s = CH_ATTACH_LIMIT_S;
-    const GOptionEntry entries[] = {{"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
-                                    {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
-                                    {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
-                                    {"timeout", 0, 0, G_OPTION_ARG_INT, &limit_s, NULL, NULL},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        {"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
+        {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
+        {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+        {"read-only", 0, 0, G_OPTION_ARG_NONE, &is_read_only, NULL, NULL},
+        {"shareable", 0, 0, G_OPTION_ARG_NONE, &is_shareable, NULL, NULL},
+        {"timeout", 0, 0, G_OPTION_ARG_INT, &limit_s, NULL, NULL},
+        G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
     g_autoptr(ChJson) vmi = NULL;
@@ -333,7 +359,9 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
         return false;
     return attach(&(Context){client, cli, arguments[0], name, no_wait ? 0 : limit_s},
                   arguments[1],
-                  bus != NULL ? bus : "virtio",
+                  &(ChVolumeEdit){.bus = bus != NULL ? bus : "virtio",
+                                  .is_read_only = is_read_only,
+                                  .is_shareable = is_shareable},
                   error);
 }
 

@@ -18,7 +18,7 @@ static const ChCliCommand commands[] = {
     {"apply",      "FILE...",      "create or change what the manifests describe", ch_cmd_apply},
     {"get",        "[TYPE [NAME]] [-o json]", "list VMs, or pods, nodes, events, ...", ch_cmd_get},
     {"delete",     "[TYPE] NAME... [--no-wait]", "shut a VM down and remove it", ch_cmd_delete},
-    {"attach",     "VM CLAIM|PATH [--name VOLUME] [--bus virtio|scsi] [--no-wait] [--timeout SECONDS]", "plug a volume into a running VM: a PersistentVolumeClaim, or a raw image, block device or directory of this machine", ch_cmd_attach},
+    {"attach",     "VM CLAIM|PATH [--name VOLUME] [--bus virtio|scsi] [--read-only] [--shareable] [--no-wait] [--timeout SECONDS]", "plug a volume into a running VM: a PersistentVolumeClaim, or a raw image, block device or directory of this machine", ch_cmd_attach},
     {"detach",     "VM VOLUME [--no-wait] [--timeout SECONDS]", "take it out again", ch_cmd_detach},
     {"console",    "NAME [--log]", "the guest's serial console (Ctrl-] leaves); --log: what it said so far", ch_cmd_console},
     {"timeline",   "NAME",         "how the start of a VM went", ch_cmd_timeline},

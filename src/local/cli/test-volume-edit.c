@@ -48,6 +48,18 @@ test_bad_names(void)
     g_assert_nonnull(strstr(error->message, "lower-case letters, digits and '-'"));
 }
 
+static void
+test_shared_disks(void)
+{
+    g_autoptr(ChJson) vmi = parse_json("{}");
+    const ChVolumeEdit edit = {"v", "c", "scsi", .is_read_only = true, .is_shareable = true};
+
+    g_assert_true(ch_vmi_add_volume(vmi, &edit, NULL));
+    assert_json(ch_json_at(vmi, "spec", "domain", "devices", "disks"),
+                "[{\"name\":\"v\",\"disk\":{\"bus\":\"scsi\",\"readonly\":true},\"shareable\":true,"
+                "\"serial\":\"v\"}]");
+}
+
 /* One volume for one claim: two would be two disks that know nothing of each other. */
 static void
 test_same_claim_twice(void)
@@ -60,6 +72,19 @@ test_same_claim_twice(void)
     g_assert_error(error, CH_ERROR, CH_ERROR_EXISTS);
     g_assert_cmpstr(error->message, ==, "the VM has the claim 'data' already, as its volume 'one'");
     g_assert_null(ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", "two"));
+}
+
+static void
+test_claim_user(void)
+{
+    g_autoptr(ChJson) vmis = parse_json("{\"items\":[{\"metadata\":{\"name\":\"a\"}},"
+                                        "{\"metadata\":{\"name\":\"b\"},\"spec\":{\"volumes\":[{"
+                                        "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":"
+                                        "\"c\"}}]}}]}");
+
+    g_assert_cmpstr(ch_vmis_find_claim_user(vmis, "c"), ==, "b");
+    g_assert_null(ch_vmis_find_claim_user(vmis, "d"));
+    g_assert_null(ch_vmis_find_claim_user(NULL, "c"));
 }
 
 #define PHASE(phase) "\"phase\":\"" phase "\""
@@ -160,7 +185,9 @@ main(int argc, char **argv)
     g_test_add_func("/volume-edit/names", test_names);
     g_test_add_func("/volume-edit/bad-names", test_bad_names);
     g_test_add_func("/volume-edit/same-claim-twice", test_same_claim_twice);
+    g_test_add_func("/volume-edit/claim-user", test_claim_user);
     g_test_add_func("/volume-edit/progress", test_progress);
+    g_test_add_func("/volume-edit/shared-disks", test_shared_disks);
     g_test_add_func("/volume-edit/there-and-back", test_there_and_back);
     g_test_add_func("/volume-edit/what-cannot-be-detached", test_what_cannot_be_detached);
     g_test_add_func("/volume-edit/claim", test_claim);

@@ -94,6 +94,20 @@ ch_vmi_check_claim_free(const ChJson *vmi, const char *claim, GError **error)
     return true;
 }
 
+const char *
+ch_vmis_find_claim_user(const ChJson *vmis, const char *claim)
+{
+    const ChJson *items = ch_json_at(vmis, "items");
+
+    for (gsize i = 0; i < ch_json_length(items); i++) {
+        const ChJson *vmi = ch_json_item(items, i);
+
+        if (!ch_vmi_check_claim_free(vmi, claim, NULL))
+            return ch_json_string_at(vmi, "metadata", "name");
+    }
+    return NULL;
+}
+
 bool
 ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
 {
@@ -117,6 +131,10 @@ ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error)
     disk = ch_json_new_object();
     ch_json_set_string(disk, "name", edit->name);
     ch_json_set_string(ch_json_ensure_object(disk, "disk"), "bus", edit->bus);
+    if (edit->is_read_only)
+        ch_json_set_bool(ch_json_ensure_object(disk, "disk"), "readonly", true);
+    if (edit->is_shareable)
+        ch_json_set_bool(disk, "shareable", true);
     ch_json_set_string(disk, "serial", edit->name);
     ch_json_append(disks, disk);
     return true;

@@ -29,6 +29,8 @@ typedef struct {
     const char *name; /* of volume and disk, and the disk's serial number */
     const char *claim;
     const char *bus; /* "virtio", "scsi" */
+    bool is_read_only;
+    bool is_shareable; /* others may have the disk too, if they say so */
 } ChVolumeEdit;
 
 /* Returns: false with CH_ERROR_EXISTS: the VM has a volume or disk of this name */
@@ -36,6 +38,9 @@ bool ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error)
 
 /* Returns: false with CH_ERROR_EXISTS: a volume of the VM stands for it already */
 bool ch_vmi_check_claim_free(const ChJson *vmi, const char *claim, GError **error);
+
+/* Borrowed (nullable): the name of a VM of the list that has the claim. */
+const char *ch_vmis_find_claim_user(const ChJson *vmis, const char *claim);
 
 /* Returns: as ch_vmi_check_name_free() */
 bool ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error);

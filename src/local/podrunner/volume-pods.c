@@ -296,10 +296,11 @@ bring_up(const ChVolumePods *pods,
          GError **error)
 {
     if (!is_running(attachment)) {
+        if (!ch_volume_use_take(pods, claim, ch_json_string_at(attachment, "volume"), error) ||
+            !start(pods, claim, attachment, error))
+            return false;
         *out_is_waiting = true;
-        return ch_volume_use_take(pods, claim, ch_json_string_at(attachment, "volume"), error) &&
-               start(pods, claim, attachment, error) &&
-               save_hotplugs(pods->env, pods->record, list, error);
+        return save_hotplugs(pods->env, pods->record, list, error);
     }
     if (ch_json_bool_at(attachment, false, "ready"))
         return true;

@@ -33,7 +33,7 @@ ch_volume_use_take(const ChVolumePods *pods,
                    CH_ERROR_EXISTS,
                    "'%s' is in use by %s, and two guests that write to one disk destroy what is on "
                    "it: where each only reads, or knows of the other, say so on both disks by "
-                   "'disk.readonly: true' or 'shareable: true'",
+                   "'disk.readonly: true' or 'shareable: true' (attach --read-only, --shareable)",
                    facts.path,
                    user);
 }
