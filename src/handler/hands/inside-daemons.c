@@ -296,7 +296,7 @@ static bool
 attach(Target *target, int source_fd, const ChFileId *id, ChHandsReply *reply)
 {
     ch_autofd int tree_fd = ch_mount_tree_clone(source_fd);
-    int result = tree_fd;
+    int result = target->fd < 0 ? -ESTALE : tree_fd; /* a pod removed what was just made */
 
     if (result >= 0)
         result = ch_mount_tree_restrict(tree_fd, false);
