@@ -53,6 +53,7 @@ typedef struct InjectorCase {
     void (*describe)(const Injector *injector, GString *out); /* (nullable): more of its effect */
     bool (*is_possible)(const Injector *injector);            /* (nullable) */
     int done_errnum; /* what it says when it was done before; 0: nothing */
+    bool by_another; /* process, which may do it when its answer cannot be waited for */
     bool may_leave;  /* for an error of the device: what cannot be removed */
 } InjectorCase;
 
