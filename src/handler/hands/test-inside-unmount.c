@@ -65,6 +65,29 @@ test_sweep(Fixture *f, gconstpointer data)
     assert_content(f->disk.root, "vol/disk.img", "volume");
 }
 
+/* An earlier one unmounted, and got no further. What is the pod's, or not empty, stays. */
+static void
+test_sweep_resumes(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    g_autofree char *theirs = NULL;
+
+    if (fake_pod_skip_mounts())
+        return;
+    serve_volume(f, true);
+    theirs = g_build_filename(f->hotplug, "theirs", NULL);
+    test_tree_write(f->hotplug, "vol.img", "");
+    test_tree_mkdir(f->hotplug, "vol");
+    test_tree_mkdir(f->hotplug, "full/of");
+    test_tree_write(f->hotplug, "theirs", "");
+    g_assert_cmpint(chown(theirs, 107, 107), ==, 0);
+    g_assert_cmpint(fake_step_run(sweep, pod, NULL).errnum, ==, 0);
+    g_assert_false(test_tree_has(f->hotplug, "vol.img"));
+    g_assert_false(test_tree_has(f->hotplug, "vol"));
+    g_assert_true(test_tree_has(f->hotplug, "full/of"));
+    g_assert_true(test_tree_has(f->hotplug, "theirs"));
+}
+
 /* What the pod has renamed is found too: kubelet could not remove it. */
 static void
 test_sweep_of_what_was_renamed(Fixture *f, gconstpointer data)
@@ -114,6 +137,7 @@ main(int argc, char **argv)
 #define ADD(name, func) add_for("inside-unmount", name, NULL, func)
     ADD("volume", test_volume_unmount);
     ADD("sweep", test_sweep);
+    ADD("sweep-resumes", test_sweep_resumes);
     ADD("sweep-of-what-was-renamed", test_sweep_of_what_was_renamed);
     ADD("sweep-without-pod", test_sweep_without_pod);
 #undef ADD
