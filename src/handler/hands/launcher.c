@@ -20,6 +20,8 @@
 #define MARKER_NAME    "launcher-unresponsive"
 #define SOCKET_IN_POD  "var/run/kubevirt/sockets/" CH_HANDS_SOCKET_NAME
 #define ISOLATION_TEXT "failed to detect isolation for launcher pod: "
+/* When it is connected to, which ends with a notify pipe in the pod. */
+#define PIPE_TEXT "failed to detect isolation for launcher pod when setting up notify pipe: "
 
 static const char *pods_dir = "/pods";
 
@@ -146,10 +148,10 @@ ch_launcher_identify(const char *uid,
     ch_autofd int pidfd = ch_pidfd_open_peer(connection->socket_fd, &pid);
 
     if (pidfd < 0)
-        return ch_reply_fail(reply, pidfd, ISOLATION_TEXT "the process that listens");
+        return ch_reply_fail(reply, pidfd, PIPE_TEXT "the process that listens");
     /* New kernels give a pidfd even of a process that was reaped. */
     if (!ch_pidfd_is_alive(pidfd))
-        return ch_reply_fail(reply, ESRCH, ISOLATION_TEXT "process %d", (int)pid);
+        return ch_reply_fail(reply, ESRCH, PIPE_TEXT "process %d", (int)pid);
     *out_entry = (ChPodEntry){
         .pid = pid, .socket = connection->inode, .pidfd = g_steal_fd(&pidfd), .root_fd = -EBADF};
     (void)snprintf(out_entry->uid, sizeof(out_entry->uid), "%s", uid);
@@ -210,26 +212,23 @@ ch_launcher_open_root(const ChPodEntry *entry,
     (void)snprintf(path, sizeof(path), "/proc/%d/root", (int)entry->pid);
     root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
-        return ch_reply_fail(reply, errno, ISOLATION_TEXT "open '%s'", path);
+        return ch_reply_fail(reply, errno, PIPE_TEXT "open '%s'", path);
     result = check_mounts(entry->pid);
     if (result == -EPERM)
-        return ch_reply_fail(
-            reply, result, ISOLATION_TEXT "process %d is in no pod", (int)entry->pid);
+        return ch_reply_fail(reply, result, PIPE_TEXT "process %d is in no pod", (int)entry->pid);
     if (result < 0)
-        return ch_reply_fail(reply, result, ISOLATION_TEXT "look at its mount namespace");
+        return ch_reply_fail(reply, result, PIPE_TEXT "look at its mount namespace");
     if (!ch_pidfd_is_alive(entry->pidfd))
-        return ch_reply_fail(reply, ESRCH, ISOLATION_TEXT "process %d", (int)entry->pid);
+        return ch_reply_fail(reply, ESRCH, PIPE_TEXT "process %d", (int)entry->pid);
 
     inode_fd = ch_safe_open(root_fd, SOCKET_IN_POD, O_PATH, 0, CH_RESOLVE_IN_ROOT);
     if (inode_fd < 0)
-        return ch_reply_fail(
-            reply, inode_fd, ISOLATION_TEXT "open '/" SOCKET_IN_POD "' in '%s'", path);
+        return ch_reply_fail(reply, inode_fd, PIPE_TEXT "open '/" SOCKET_IN_POD "' in '%s'", path);
     result = ch_safe_identify(inode_fd, &inode, NULL);
     if (result < 0)
-        return ch_reply_fail(reply, result, ISOLATION_TEXT "stat the socket in '%s'", path);
+        return ch_reply_fail(reply, result, PIPE_TEXT "stat the socket in '%s'", path);
     if (inode.dev != socket_inode->dev || inode.ino != socket_inode->ino)
-        return ch_reply_fail(
-            reply, EXDEV, ISOLATION_TEXT "'%s' holds another launcher socket", path);
+        return ch_reply_fail(reply, EXDEV, PIPE_TEXT "'%s' holds another launcher socket", path);
     *out_root_fd = g_steal_fd(&root_fd);
     return true;
 }

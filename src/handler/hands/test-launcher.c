@@ -179,7 +179,10 @@ static void
 assert_isolation_error(const ChHandsReply *reply)
 {
     g_test_message("%s", reply->text);
-    g_assert_true(g_str_has_prefix(reply->text, "failed to detect isolation for launcher pod: "));
+    g_assert_true(g_str_has_prefix(
+        reply->text,
+        "failed to detect isolation for launcher pod when setting up notify pipe: ")); /* 01 §14.2
+                                                                                        */
 }
 
 /* Somebody listens there whose root does not hold this socket (here: this very process). */
@@ -316,7 +319,11 @@ recycle(Fixture *f, bool has_peerpidfd)
         _exit(73);
     if (identify(&reply) == 0)
         _exit(74); /* the stranger was taken for the launcher */
-    _exit(g_str_has_prefix(reply.text, "failed to detect isolation") ? 0 : 75);
+    _exit(g_str_has_prefix(
+              reply.text,
+              "failed to detect isolation for launcher pod when setting up notify pipe: process ")
+              ? 0
+              : 75);
 }
 
 static void

@@ -42,8 +42,9 @@ bool ch_pod_error_is_passing(const GError *error);
  * @out_fd: the connected stream socket, non-blocking and close-on-exec
  *
  * Returns: (transfer full): NULL with CH_ERROR_INVALID (no pod UID), or CH_ERRNO: ENOENT (no socket
- * or no pod), ECONNREFUSED, EAGAIN (backlog full), or "failed to detect isolation for launcher pod:
- * ..." when the listener is not a living process whose root holds this very socket
+ * or no pod), ECONNREFUSED, EAGAIN (backlog full), or "failed to detect isolation for launcher pod
+ * when setting up notify pipe: ..." when the listener is not a living process whose root holds this
+ * very socket
  */
 ChPod *ch_pod_connect(ChHands *hands, const char *pod_uid, int *out_fd, GError **error);
 
