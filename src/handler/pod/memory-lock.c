@@ -137,8 +137,9 @@ is_arm64(const ChJson *vmi, const ChMemoryLockOptions *options)
 {
     const char *architecture = ch_json_string_at(vmi, "spec", "architecture");
 
-    return architecture != NULL && architecture[0] != '\0' ? g_str_equal(architecture, "arm64")
-                                                           : options->is_arm64;
+    return !options->is_mshv && architecture != NULL && architecture[0] != '\0'
+               ? g_str_equal(architecture, "arm64")
+               : options->is_arm64;
 }
 
 static bool

@@ -17,7 +17,8 @@
 typedef struct {
     const char *ratio; /* (nullable): additionalGuestMemoryOverheadRatio; what is no number is 1 */
     bool is_arm64;     /* the node, for a VMI that does not say */
-    bool is_mshv;      /* the hypervisor: it knows neither reserved overhead nor further devices */
+    bool is_mshv;      /* the hypervisor: it knows neither reserved overhead nor further devices,
+                          and the VMI's architecture is not asked */
 } ChMemoryLockOptions;
 
 /* Whether devices are passed through to it, it is real-time or confidential, or asks for it. */

@@ -183,6 +183,19 @@ test_node_architecture(void)
     g_assert_cmpint(ch_memory_lock_overhead(vmi, &options), ==, BASE + 128 * MI);
 }
 
+/* 05 §13.1: with that hypervisor whatever the VMI says. */
+static void
+test_node_architecture_of_mshv(void)
+{
+    const ChMemoryLockOptions amd64 = {NULL, false, true};
+    const ChMemoryLockOptions arm64 = {NULL, true, true};
+    g_autoptr(ChJson) vmi = vmi_of(PLAIN, ",'architecture':'arm64'");
+    g_autoptr(ChJson) other = vmi_of(PLAIN, ",'architecture':'amd64'");
+
+    g_assert_cmpint(ch_memory_lock_overhead(vmi, &amd64), ==, BASE);
+    g_assert_cmpint(ch_memory_lock_overhead(other, &arm64), ==, BASE + 128 * MI);
+}
+
 #define DEVICES(devices) "{'devices':{" devices "}," REQUEST "}"
 #define GUEST            INT64_C(1073742000) /* 1Gi, in thousands */
 
@@ -327,6 +340,7 @@ main(int argc, char **argv)
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++)
         g_test_add_data_func(sizes[i].path, &sizes[i], test_size);
     g_test_add_func("/memory-lock/told-overhead", test_told_overhead);
+    g_test_add_func("/memory-lock/node-architecture-of-mshv", test_node_architecture_of_mshv);
     g_test_add_func("/memory-lock/mshv", test_mshv);
     g_test_add_func("/memory-lock/whose-it-is", test_whose_it_is);
     g_test_add_func("/memory-lock/huge", test_huge);
