@@ -75,6 +75,13 @@ read_volume(const ChJson *vmi, const char *node, const ChJson *entry, const char
     };
 }
 
+/* Its name when @entry is a hotplugged volume's. */
+static const char *
+hotplugged_name(const ChJson *entry)
+{
+    return ch_json_at(entry, "hotplugVolume") != NULL ? ch_json_string_at(entry, "name") : NULL;
+}
+
 GArray *
 ch_hotplug_list(const ChJson *vmi, const char *node, const char *source_uid)
 {
@@ -83,16 +90,44 @@ ch_hotplug_list(const ChJson *vmi, const char *node, const char *source_uid)
 
     for (gsize i = 0; i < ch_json_length(entries) && list->len < CH_HOTPLUG_MAX_VOLUMES; i++) {
         const ChJson *entry = ch_json_item(entries, i);
-        const char *name = ch_json_string_at(entry, "name");
+        const char *name = hotplugged_name(entry);
         ChHotplugVolume volume;
 
-        if (ch_json_at(entry, "hotplugVolume") == NULL || name == NULL ||
-            !ch_hands_network_name_is_valid(name))
+        if (name == NULL || !ch_hands_network_name_is_valid(name))
             continue;
         volume = read_volume(vmi, node, entry, source_uid);
         g_array_append_val(list, volume);
     }
     return list;
+}
+
+char *
+ch_hotplug_left_out(const ChJson *vmi)
+{
+    const ChJson *entries = ch_json_at(vmi, "status", "volumeStatus");
+    const char *odd = NULL;
+    guint n_odd = 0, n = 0;
+
+    for (gsize i = 0; i < ch_json_length(entries); i++) {
+        const char *name = hotplugged_name(ch_json_item(entries, i));
+
+        if (name == NULL)
+            continue;
+        if (ch_hands_network_name_is_valid(name)) {
+            n++;
+            continue;
+        }
+        odd = n_odd++ == 0 ? name : odd;
+    }
+    if (n > CH_HOTPLUG_MAX_VOLUMES)
+        return g_strdup_printf("%u hotplug volumes are left out: no more than %u are mounted",
+                               n - CH_HOTPLUG_MAX_VOLUMES,
+                               CH_HOTPLUG_MAX_VOLUMES);
+    return n_odd == 0 ? NULL
+                      : g_strdup_printf("%u hotplug volumes are left out: no file can have the "
+                                        "name '%.64s'",
+                                        n_odd,
+                                        odd);
 }
 
 static bool

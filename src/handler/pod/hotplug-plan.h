@@ -44,6 +44,9 @@ typedef struct {
  */
 GArray *ch_hotplug_list(const ChJson *vmi, const char *node, const char *source_uid);
 
+/* (transfer full): what there is to tell of those that the list leaves out; NULL: it has all. */
+char *ch_hotplug_left_out(const ChJson *vmi);
+
 /* (transfer full): the name of a volume's target in the directory `hotplug-disks`. */
 char *ch_hotplug_target_name(const char *volume, ChHotplugKind kind);
 

@@ -199,6 +199,15 @@ note(Mounting *mounting, const char *path, GError **error)
                                  error);
 }
 
+static bool
+fail_without_device(const ChHotplugPass *pass, const ChHotplugVolume *volume, GError **error)
+{
+    g_autofree char *dir =
+        ch_hotplug_path(pass->hotplug->pods_dir, volume->source_uid, volume->name);
+
+    return ch_fail(error, CH_ERROR_FAILED, "no device in %s", dir);
+}
+
 /* Whether there is something to make a node from, or a node. */
 static bool
 check_node(Mounting *mounting, const ChHotplugVolume *volume, GError **error)
@@ -212,11 +221,7 @@ check_node(Mounting *mounting, const ChHotplugVolume *volume, GError **error)
     if (reply.target.mode != 0 || reply.source.errnum == 0)
         return true;
     if (reply.source.errnum == ENODEV)
-        return ch_fail(error,
-                       CH_ERROR_FAILED,
-                       "no device in the directory '%s' of pod %s",
-                       volume->name,
-                       volume->source_uid);
+        return fail_without_device(pass, volume, error);
     return ch_fail_errno(error,
                          reply.source.errnum,
                          "find the device of '%s' in pod %s",
@@ -380,8 +385,10 @@ mount_tree(Mounting *mounting,
     *out_trouble = trouble_of(reason);
     g_propagate_prefixed_error(error,
                                g_steal_pointer(&reason),
-                               "failed to bindmount hotplug volume source from pod %s to %s: ",
-                               volume->source_uid,
+                               "failed to bindmount hotplug volume source from %s:/%s%s to %s: ",
+                               volume->source_uid, /* its place in the attachment pod */
+                               volume->name,
+                               volume->kind == CH_HOTPLUG_FILE ? "/disk.img" : "",
                                path);
     return false;
 }
@@ -467,12 +474,23 @@ mount_list(Mounting *mounting, const GArray *volumes)
     set_rules(mounting);
 }
 
+static void
+tell_left_out(Mounting *mounting)
+{
+    g_autofree char *text = ch_hotplug_left_out(mounting->pass->vmi);
+
+    if (text != NULL)
+        (void)fail(
+            mounting, CH_HOTPLUG_MISSES, "", g_error_new_literal(CH_ERROR, CH_ERROR_LIMIT, text));
+}
+
 GPtrArray *
 ch_hotplug_mount(ChHotplugPass *pass)
 {
     g_autoptr(GArray) volumes = ch_hotplug_list(pass->vmi, pass->hotplug->node, pass->source_uid);
     Mounting mounting = {.pass = pass, .failures = g_ptr_array_new_with_free_func(failure_free)};
 
+    tell_left_out(&mounting);
     if (volumes->len == 0)
         return mounting.failures;
     if (pass->allowed == NULL)

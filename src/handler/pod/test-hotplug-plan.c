@@ -150,6 +150,7 @@ test_list_is_bounded(void)
     g_autoptr(GString) text = g_string_new("{'status':{'volumeStatus':[");
     g_autoptr(ChJson) document = NULL;
     g_autoptr(GArray) list = NULL;
+    g_autofree char *told = NULL;
 
     for (unsigned i = 0; i < CH_HOTPLUG_MAX_VOLUMES + 5; i++)
         g_string_append_printf(text, "%s{'name':'v%u','hotplugVolume':{}}", i > 0 ? "," : "", i);
@@ -157,6 +158,21 @@ test_list_is_bounded(void)
     document = vmi(text->str);
     list = ch_hotplug_list(document, NODE, NULL);
     g_assert_cmpuint(list->len, ==, CH_HOTPLUG_MAX_VOLUMES);
+    told = ch_hotplug_left_out(document);
+    g_assert_cmpstr(told, ==, "5 hotplug volumes are left out: no more than 1024 are mounted");
+}
+
+static void
+test_odd_names_are_told(void)
+{
+    g_autoptr(ChJson) document =
+        vmi("{'status':{'volumeStatus':[{'name':'a','hotplugVolume':{}},{'name':'../x'},"
+            "{'name':'..','hotplugVolume':{}},{'name':'b/c','hotplugVolume':{}}]}}");
+    g_autoptr(ChJson) plain = vmi("{'status':{'volumeStatus':[{'name':'a','hotplugVolume':{}}]}}");
+    g_autofree char *text = ch_hotplug_left_out(document);
+
+    g_assert_cmpstr(text, ==, "2 hotplug volumes are left out: no file can have the name '..'");
+    g_assert_null(ch_hotplug_left_out(plain));
 }
 
 static void
@@ -292,6 +308,7 @@ main(int argc, char **argv)
     g_test_add_func("/pod/hotplug-plan/kinds", test_kinds);
     g_test_add_func("/pod/hotplug-plan/list", test_list);
     g_test_add_func("/pod/hotplug-plan/list-is-bounded", test_list_is_bounded);
+    g_test_add_func("/pod/hotplug-plan/odd-names-are-told", test_odd_names_are_told);
     g_test_add_func("/pod/hotplug-plan/nothing-is-listed-of-what-is-no-vmi",
                     test_nothing_is_listed_of_what_is_no_vmi);
     g_test_add_func("/pod/hotplug-plan/kept", test_kept);

@@ -301,6 +301,8 @@ test_new_numbers_replace_old_ones(Fixture *f, gconstpointer data)
 static void
 test_missing_device_keeps_nobody(Fixture *f, gconstpointer data)
 {
+    g_autofree char *text = NULL;
+
     attach(f, "b", 7, 2);
     sync_badly(f,
                "a b",
@@ -310,7 +312,21 @@ test_missing_device_keeps_nobody(Fixture *f, gconstpointer data)
     assert_record(f, "b", NULL);
     assert_rule(f, 0, 7, 2, true);
     test_tree_mkdir(f->source, "a");
-    sync_badly(f, "a b", "a b", CH_HOTPLUG_FAILS, "no device in the directory 'a'");
+    text = g_strdup_printf("failed to mount block hotplug volume a: no device in %s/a", f->source);
+    sync_badly(f, "a b", "a b", CH_HOTPLUG_FAILS, text);
+}
+
+/* What is not done is told; the others are mounted. */
+static void
+test_odd_name(Fixture *f, gconstpointer data)
+{
+    attach(f, "b", 7, 2);
+    sync_badly(f,
+               "../a b",
+               "../a b",
+               CH_HOTPLUG_MISSES,
+               "1 hotplug volumes are left out: no file can have the name '../a'");
+    assert_record(f, "b", NULL);
 }
 
 static void
@@ -510,6 +526,7 @@ main(int argc, char **argv)
     ADD("no-rules-without-all", test_no_rules_without_all);
     ADD("new-numbers-replace-old-ones", test_new_numbers_replace_old_ones);
     ADD("missing-device-keeps-nobody", test_missing_device_keeps_nobody);
+    ADD("odd-name-is-told", test_odd_name);
     ADD("rules-that-are-refused", test_rules_that_are_refused);
     ADD("one-that-stays-keeps-nobody", test_one_that_stays_keeps_nobody);
     ADD("denial-that-fails-is-repeated", test_denial_that_fails_is_repeated);
