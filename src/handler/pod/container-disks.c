@@ -283,6 +283,8 @@ describe_kernel(const char *target, const ChHandsReply *reply, const char *why)
         what = "failed to get disk target dir";
     else if (reply->step == CH_HANDS_STEP_TARGET)
         what = "failed to create mount point target";
+    else if (reply->step == CH_HANDS_STEP_SOCKET && reply->errnum != ECONNREFUSED)
+        what = "failed to find socket path for kernel artifacts";
     else if (reply->step == CH_HANDS_STEP_SOCKET || reply->step == CH_HANDS_STEP_PROCESS)
         what = "failed to detect socket for kernelboot container";
     else if (reply->step == CH_HANDS_STEP_ROOT)
@@ -605,6 +607,8 @@ ch_container_disks_clean_up(const ChContainerDiskEnv *env,
     if (list == NULL)
         return false;
     add_lost_kernels(list, vmi);
+    if (!record->is_stored)
+        ch_log_info(NULL, "No container disk mount entries found to unmount");
     for (guint i = 0; i < list->len; i++)
         if (!unmount(env, &g_array_index(list, Mounted, i), error))
             return false;
