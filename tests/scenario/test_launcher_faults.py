@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launchers that say garbage, too much, or stop in the middle of a word."""
 import concurrent.futures
+import json
 import signal
 
 import harness
@@ -29,6 +30,32 @@ def test_spoiled_connection_at_the_start(stage, mode):
     relay.stop(signal.SIGKILL)
 
 
+def said(stage):
+    return [line.get("msg") for line in stage.handler.lines()]
+
+
+def socket_of(stage):
+    """Of the only VM, as its ghost record has it."""
+    record, = (harness.PRIVATE / "ghost-records").iterdir()
+    return json.loads(record.read_text())["socketFile"]
+
+
+@pytest.mark.parametrize("mode, what", [("silence", "connect to"), ("cut 150", "list domains on")])
+def test_list_without_an_answer(stage, mode, what):
+    """01 §11.1 rows 3 and 4: what is said of a launcher that does not answer, or not to the end, when the agent starts."""
+    stage.start_handler()
+    _, launcher = stage.run_vm()
+    text = f"failed to {what} cmd client socket {socket_of(stage)}, preserving domain with Unknown status"
+    stage.handler.stop()
+    relay = launcher.spoil(*mode.split())
+    stage.start_handler()
+    harness.wait_for(lambda: text in said(stage), "the line", 20)
+    relay.tell("pass")
+    launcher.tell("emit MODIFIED Paused User")
+    stage.api.wait_paused(True)
+    relay.stop(signal.SIGKILL)
+
+
 def test_connection_that_breaks_in_mid_answer(stage):
     """01 §14: the connection is made again; the VM is not touched, its state arrives."""
     stage.start_handler("--domain-resync-period-seconds", "1")
@@ -38,10 +65,12 @@ def test_connection_that_breaks_in_mid_answer(stage):
     stage.create(vmi)
     stage.api.wait_phase("Running")
     level = harness.Level(stage.handler)
-    for mode in ("cut 150", "garbage 150", "close", "silence"):
+    no_answer = f"unable to retrieve domain at socket {socket_of(stage)} during resync"
+    no_launcher = "failed to connect to cmd client socket during resync"
+    for mode, text in (("cut 150", no_answer), ("garbage 150", no_answer), ("close", no_launcher), ("silence", no_launcher)):
         relay.tell(mode)
-        before = stage.handler.text().count("unable to retrieve domain at socket")
-        harness.wait_for(lambda: stage.handler.text().count("unable to retrieve domain at socket") > before, f"a resync under {mode}")
+        before = said(stage).count(text)
+        harness.wait_for(lambda: said(stage).count(text) > before, f"a resync under {mode}")
     assert stage.api.phase() == "Running"
     relay.tell("pass")
     launcher.tell("emit MODIFIED Paused User")

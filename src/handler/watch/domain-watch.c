@@ -87,31 +87,45 @@ is_unknown(const ChDomainWatch *watch, const char *key)
     return domain != NULL && g_str_equal(domain->status, "Unknown");
 }
 
+/* (transfer full): as v1.9.0 says it. Spec 01 §11.1, §11.3 */
+static char *
+silence_text(ChAskOccasion occasion, ChLauncherQueryOutcome outcome, const char *socket)
+{
+    const bool is_connected = outcome == CH_LAUNCHER_QUERY_NO_ANSWER;
+
+    if (occasion == CH_ASK_RESYNC)
+        return is_connected
+                   ? g_strdup_printf("unable to retrieve domain at socket %s during resync", socket)
+                   : g_strdup("failed to connect to cmd client socket during resync");
+    if (outcome == CH_LAUNCHER_QUERY_NO_ACCESS)
+        return g_strdup("failed access cmd client socket");
+    return g_strdup_printf("failed to %s cmd client socket %s, preserving domain with Unknown "
+                           "status",
+                           is_connected ? "list domains on" : "connect to",
+                           socket);
+}
+
 /* A launcher without an answer. What was known before stays, unless a list wants to know. Spec 01
- * §11.1 rows 2 to 4, §11.3 */
+ * §11.1 rows 1 to 4, §11.3 */
 static void
 conclude_silence(ChDomainWatch *watch,
                  const ChGhostRecord *record,
                  ChAskOccasion occasion,
                  const ChLauncherAnswer *answer)
 {
+    const ChLogField socket = {.key = "socket", .text = record->socket_file};
+    const ChLogContext context = {.fields = &socket, .n_fields = 1};
+    g_autofree char *text = silence_text(occasion, answer->outcome, record->socket_file);
+
     if (occasion == CH_ASK_AGAIN) {
         ch_log_verbose(3, NULL, "still no answer from %s", record->socket_file);
-    } else if (occasion == CH_ASK_RESYNC) {
-        ch_log_error(NULL,
-                     answer->error,
-                     "unable to retrieve domain at socket %s during resync",
-                     record->socket_file);
-    } else if (answer->outcome == CH_LAUNCHER_QUERY_NO_SOCKET) {
+    } else if (occasion == CH_ASK_LIST && answer->outcome == CH_LAUNCHER_QUERY_NO_SOCKET) {
         ch_log_warning(NULL, NULL, "detected stale domain from ghost record");
         put_minimal(watch, record, "", CH_KNOWN_DOMAIN_GONE);
     } else {
-        ch_log_error(
-            NULL,
-            answer->error,
-            "failed to connect to cmd client socket %s, preserving domain with Unknown status",
-            record->socket_file);
-        put_minimal(watch, record, record->uid, CH_KNOWN_DOMAIN_UNKNOWN);
+        ch_log_error(&context, answer->error, "%s", text);
+        if (occasion == CH_ASK_LIST)
+            put_minimal(watch, record, record->uid, CH_KNOWN_DOMAIN_UNKNOWN);
     }
 }
 
@@ -136,7 +150,9 @@ conclude(gpointer data,
             ch_domain_store_remove(watch->store, key);
         return;
     case CH_LAUNCHER_QUERY_NO_SOCKET:
+    case CH_LAUNCHER_QUERY_NO_ACCESS:
     case CH_LAUNCHER_QUERY_UNREACHABLE:
+    case CH_LAUNCHER_QUERY_NO_ANSWER:
         conclude_silence(watch, record, occasion, answer);
         return;
     }

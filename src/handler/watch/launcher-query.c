@@ -38,12 +38,12 @@ ask_domain(ChGrpcChannel *channel,
     g_autoptr(ChKnownDomain) domain = NULL;
 
     if (!ch_launcher_get_domain(channel, &json, error))
-        return CH_LAUNCHER_QUERY_UNREACHABLE;
+        return CH_LAUNCHER_QUERY_NO_ANSWER;
     if (json == NULL)
         return CH_LAUNCHER_QUERY_NO_DOMAIN;
     domain = ch_known_domain_new(json, strlen(json), error);
     if (domain == NULL)
-        return CH_LAUNCHER_QUERY_UNREACHABLE;
+        return CH_LAUNCHER_QUERY_NO_ANSWER;
     if (!ch_known_domain_is_of(domain, key, record->uid)) {
         ch_fail(error,
                 CH_ERROR_INVALID,
@@ -52,7 +52,7 @@ ask_domain(ChGrpcChannel *channel,
                 record->uid,
                 domain->key,
                 domain->uid);
-        return CH_LAUNCHER_QUERY_UNREACHABLE;
+        return CH_LAUNCHER_QUERY_NO_ANSWER;
     }
     *out_domain = g_steal_pointer(&domain);
     return CH_LAUNCHER_QUERY_DOMAIN;
@@ -73,7 +73,7 @@ ch_launcher_query(ChLoop *loop,
     if (pod_uid == NULL)
         return CH_LAUNCHER_QUERY_NO_SOCKET;
     if (!ch_launcher_socket_look(hands, pod_uid, &facts, error))
-        return CH_LAUNCHER_QUERY_UNREACHABLE;
+        return CH_LAUNCHER_QUERY_NO_ACCESS;
     if (facts.is_absent)
         return CH_LAUNCHER_QUERY_NO_SOCKET;
     channel = connect_channel(loop, hands, pod_uid, error);

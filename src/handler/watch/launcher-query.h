@@ -18,11 +18,13 @@ typedef enum {
     CH_LAUNCHER_QUERY_DOMAIN, /* it has one */
     CH_LAUNCHER_QUERY_NO_DOMAIN,
     CH_LAUNCHER_QUERY_NO_SOCKET,   /* nothing at the socket's place */
-    CH_LAUNCHER_QUERY_UNREACHABLE, /* somebody may be there, but does not answer as it should */
+    CH_LAUNCHER_QUERY_NO_ACCESS,   /* nobody could look there */
+    CH_LAUNCHER_QUERY_UNREACHABLE, /* somebody may be there, but does not speak as it should */
+    CH_LAUNCHER_QUERY_NO_ANSWER,   /* a launcher that does not say what it has */
 } ChLauncherQueryOutcome;
 
-/* @out_domain: (out) (transfer full): with _DOMAIN. @error: with _UNREACHABLE, for the log.
- * Whatever fails on our side makes it _UNREACHABLE too: only what is certain may end a VM. */
+/* @out_domain: (out) (transfer full): with _DOMAIN. @error: with the last three, for the log.
+ * Whatever fails on our side is one of them too: only what is certain may end a VM. */
 ChLauncherQueryOutcome ch_launcher_query(ChLoop *loop,
                                          ChHands *hands,
                                          const ChGhostRecord *record,
