@@ -100,3 +100,6 @@ def test_name_that_is_taken(stage, binding, name, text):
     assert stage.api.condition("Synchronized", vmi["metadata"]["name"])["message"] == STARTED + text
     line, = [line for line in stage.handler.lines() if line.get("msg") == "failed to configure pod network"]
     assert "Critical network error: " + line["reason"] == text and line["level"] == "error"
+    end = f"virt-launcher crashed due to a network error. Updating VMI {vmi['metadata']['name']} status to Failed"
+    said = [line["level"] for line in stage.handler.lines() if line.get("msg") == end]
+    assert said == ["error"]

@@ -93,7 +93,8 @@ tear_down_network(const ChLogContext *context, const char *private_dir, const ch
     g_autoptr(GError) reason = NULL;
 
     if (uid[0] != '\0' && !ch_network_cache_remove(private_dir, uid, &reason))
-        ch_log_error(context, reason, "failed to delete VMI Network cache files");
+        ch_log_error(
+            context, NULL, "failed to delete VMI Network cache files: %s", reason->message);
 }
 
 static bool

@@ -82,19 +82,44 @@ see_size(const ChPass *pass, ChPod *pod, const ChJson *volume, ChObservations *o
     }
 }
 
+/* One of the VMI's pods is on its node. */
+static bool
+has_pod_here(const ChPass *pass)
+{
+    const char *uid;
+    ChJson *node;
+    ChJsonIter iter;
+
+    ch_json_iter_init(&iter, ch_json_at(pass->document, "status", "activePods"));
+    while (ch_json_iter_next(&iter, &uid, &node))
+        if (g_strcmp0(ch_json_as_string(node), pass->env->node_name) == 0)
+            return true;
+    return false;
+}
+
 static void
 see_sizes(const ChPass *pass, ChPod *pod, ChObservations *out)
 {
+    const ChLogContext context = ch_pass_log_context(pass);
+    const bool is_told = pass->is_news || ch_log_wants(3); /* not with each pass */
     const ChJson *disks = ch_json_at(pass->document, "spec", "domain", "devices", "disks");
     const ChJson *volumes = ch_json_at(pass->document, "spec", "volumes");
 
     out->sizes = g_array_new(FALSE, FALSE, sizeof(ChVolumeSize));
+    if (!has_pod_here(pass)) {
+        if (is_told)
+            ch_log_warning(&context, NULL, "failed to find pod UID for VMI %s", pass->name);
+        return;
+    }
     for (gsize i = 0; i < ch_json_length(disks); i++) {
         const char *name = ch_json_string_at(ch_json_item(disks, i), "name");
         const ChJson *volume = name != NULL ? ch_json_find(volumes, "name", name) : NULL;
 
         if (volume != NULL)
             see_size(pass, pod, volume, out);
+        else if (is_told)
+            ch_log_warning(
+                &context, NULL, "No matching volume with name %s found", name != NULL ? name : "");
     }
 }
 

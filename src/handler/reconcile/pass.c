@@ -280,6 +280,19 @@ take_status(ChPass *pass, ChStatusResult *status)
                                 .has_agent = has_true_condition(status->vmi, "AgentConnected")};
 }
 
+/* Not with each pass: when the agent came, or is good enough by now. 02 §8.6 */
+static void
+log_agent(const ChPass *pass, const ChGuestInfo *info, const char *const *versions)
+{
+    const ChLogContext context = ch_pass_log_context(pass);
+    const bool is_news = !has_true_condition(pass->document, "AgentConnected") ||
+                         has_true_condition(pass->document, "AgentVersionNotSupported");
+    g_autofree char *reason = ch_guest_agent_unsupported_reason(info, pass->document, versions);
+
+    if (reason == NULL && (is_news || ch_log_wants(3)))
+        ch_log_info(&context, "This guest agent is supported");
+}
+
 static bool
 update_status(ChPass *pass, const ChActResult *act, GError **error)
 {
@@ -318,6 +331,8 @@ update_status(ChPass *pass, const ChActResult *act, GError **error)
         return false;
     ch_observations_fill(&observations, &input);
     status = ch_status(&input, &node);
+    if (observations.guest_info != NULL)
+        log_agent(pass, observations.guest_info, node.agent_versions);
     take_status(pass, status);
     return true;
 }
@@ -326,13 +341,14 @@ update_status(ChPass *pass, const ChActResult *act, GError **error)
 
 /* How the VM is is said at each change, and at each pass only to who asks for more. FR-A10 */
 static void
-log_sync(const ChPass *pass)
+log_sync(ChPass *pass)
 {
     const ChLogContext context = ch_pass_log_context(pass);
     g_autofree char *line = ch_decide_log_line(
         pass->facts.existence == CH_EXISTENCE_EXISTS ? &pass->vmi : NULL, pass->domain);
 
-    if (ch_controller_is_news(pass->controller, pass, line))
+    pass->is_news = ch_controller_is_news(pass->controller, pass, line);
+    if (pass->is_news)
         ch_log_info(&context, "%s", line);
     else
         ch_log_verbose(3, &context, "%s", line);
@@ -400,6 +416,12 @@ carry_out(ChPass *pass, GError **error)
     if (act_error != NULL && pass->document != NULL && !ch_phase_is_final(pass->vmi.phase)) {
         ch_pass_record(pass, ch_event_new(CH_EVENT_SYNC_FAILED, act_error->message));
         ch_log_error(&context, act_error, "Synchronizing the VirtualMachineInstance failed.");
+        if (act.outcome == CH_SYNC_CRITICAL_NETWORK)
+            ch_log_error(&context,
+                         NULL,
+                         "virt-launcher crashed due to a network error. Updating VMI %s status to "
+                         "Failed",
+                         pass->name);
     }
     if (pass->decision.updates_status && !update_status(pass, &act, error)) {
         ch_log_error(&context, *error, "Updating the VirtualMachineInstance status failed.");

@@ -49,6 +49,7 @@ typedef struct {
     ChFacts facts;
     ChDecision decision;
     int64_t requeue_us; /* the earliest wish; 0: none */
+    bool is_news;       /* how the VM is has changed, and was said in the log */
 
     /* The result. */
     ChPassWrite write;

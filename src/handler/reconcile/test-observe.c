@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 
 #include "handler/reconcile/test-controller-node.h"
+#include "handler/reconcile/test-stderr.h"
 
 #define VMI(phase, status)                                                                         \
     "{'metadata':{'namespace':'ns','name':'vm','uid':'u1','resourceVersion':'5','labels':{"        \
@@ -103,6 +104,38 @@ test_image_sizes(Node *node, gconstpointer data)
         g_assert_cmpint(size_of(node, name), ==, i < last ? 100 + (int64_t)i : 7);
     }
     g_assert_cmpint(size_of(node, "other"), ==, -1);
+}
+
+/* 02 §6.2 step 2: said with the change of the VM, not with each pass. */
+static void
+assert_said_once(Node *node, const char *vmi, const char *text)
+{
+    g_autofree char *first = NULL;
+    g_autofree char *second = NULL;
+    int before;
+
+    node_set_vmi(node, vmi);
+    node_set_domain(node, RUNNING);
+    before = test_stderr_begin();
+    node_pass(node);
+    first = test_stderr_end(before);
+    before = test_stderr_begin();
+    node_echo(node);
+    node_run(node);
+    second = test_stderr_end(before);
+    g_test_message("%s", first);
+    g_assert_nonnull(strstr(first, text));
+    g_assert_null(strstr(second, text));
+}
+
+static void
+test_missing_volume_is_said(Node *node, gconstpointer data)
+{
+    g_autofree char *vmi = vmi_with_images("Running");
+
+    if (fake_pod_skip())
+        return;
+    assert_said_once(node, vmi, "\"msg\":\"No matching volume with name nobody found\"");
 }
 
 /* A VMI that just started has no sizes yet: they come with the pass after. */
@@ -474,6 +507,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD("image-sizes", test_image_sizes);
+    ADD("missing-volume-is-said", test_missing_volume_is_said);
     ADD("no-sizes-before-it-runs", test_no_sizes_before_it_runs);
     ADD("without-selinux", test_without_selinux);
     ADD("selinux-context", test_selinux_context);
