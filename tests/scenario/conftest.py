@@ -8,6 +8,29 @@ import pytest
 import faulty_api
 import harness
 
+TOO_LONG = "takes too long with ThreadSanitizer"
+NO_JOINING = "with ThreadSanitizer's own thread no process can join a mount namespace"
+NOT_WITH_TSAN = {"test_crash_points.py": TOO_LONG, "test_load.py": TOO_LONG, "test_network.py": TOO_LONG,
+                 "test_disks.py": NO_JOINING, "test_hotplug.py": NO_JOINING, "test_node_daemons.py": NO_JOINING}
+
+
+class WholeFile(pytest.Item):
+    """Stands for all tests of a file, which are skipped."""
+
+    def runtest(self):
+        pytest.skip(NOT_WITH_TSAN[self.path.name])
+
+
+class SkippedFile(pytest.File):
+    def collect(self):
+        yield WholeFile.from_parent(self, name="whole file")
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if harness.TSAN and module_path.name in NOT_WITH_TSAN:
+        return SkippedFile.from_parent(parent, path=module_path)
+    return None
+
 
 def kill_all():
     """Everything in this node but the test runner and its parents; the node has a pid namespace of its own."""

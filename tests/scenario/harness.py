@@ -33,6 +33,7 @@ SOCKETS = "volumes/kubernetes.io~empty-dir/sockets"
 KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 
+TSAN = BUILD.name.endswith("tsan")
 SANITIZED = BUILD.name.endswith("san")
 DEADLINE = 90  # seconds; generous, since sanitizers and a busy machine are slow
 
