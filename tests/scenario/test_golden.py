@@ -55,6 +55,11 @@ def check_with_network(stage, name, launcher):
     wait_same(lambda: golden.compare_networks(name, [launcher]))
 
 
+def test_startup(stage):
+    stage.start_handler()
+    check(stage, "startup", [], vmis=())
+
+
 def test_start_plain(stage):
     stage.start_handler()
     _, launcher = stage.run_vm(PLAIN)
