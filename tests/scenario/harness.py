@@ -235,8 +235,12 @@ class Level:
     MEMORY_SLACK = 512  # kB; malloc keeps some of what a burst needed
 
     def __init__(self, handler):
-        self.pids = [handler.popen.pid, *children(handler.popen.pid)]
+        self.look_at(handler)
         self.before = self.read()
+
+    def look_at(self, handler):
+        """From now on; it may be another agent, which is to hold no more than the one before."""
+        self.pids = [handler.popen.pid, *children(handler.popen.pid)]
 
     def read(self):
         return [(descriptors(pid), len(os.listdir(f"/proc/{pid}/task")), anonymous_kb(pid)) for pid in self.pids]

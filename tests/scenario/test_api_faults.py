@@ -97,13 +97,15 @@ def test_list_fails_at_the_start(stage, fault):
     """A broken list is no empty one: VMs that run are not taken for gone."""
     proxy = stage.behind_proxy()
     _, launcher = stage.run_vm()
+    level = harness.Level(stage.handler)
     stage.handler.stop()
     rule = proxy.when(LIST_FAULTS[fault], "GET", LIST, times=1)
-    stage.start_handler(master=faulty_api.URL)
+    level.look_at(stage.start_handler(master=faulty_api.URL))
     assert rule.hits == 1
     launcher.tell("emit MODIFIED Paused User")
     stage.api.wait_paused(True)
     assert launcher.count("ShutdownVirtualMachine") == launcher.count("DeleteVirtualMachine") == 0
+    level.check()
 
 
 @pytest.mark.parametrize("fault", ("no-list", "half"))
@@ -140,8 +142,9 @@ def test_doubt_whether_a_vm_is_gone_never_ends_it(stage):
 
 
 def test_away_at_the_start(stage):
-    proxy = faulty_api.Proxy()
-    stage.proxy = proxy
+    proxy = stage.behind_proxy()
+    level = harness.Level(stage.handler)
+    stage.handler.stop()
     proxy.close()
     stage.start_handler(wait=False, master=faulty_api.URL)
     harness.wait_for(lambda: "STARTING informer vmiInformer-sources" in stage.handler.text(), "the start")
@@ -152,6 +155,8 @@ def test_away_at_the_start(stage):
     proxy.open()
     stage.api.wait_phase("Running")
     assert launcher.count("SyncVirtualMachine") >= 1
+    level.look_at(stage.handler)
+    level.check(vms=1)
 
 
 def test_flapping(stage):
@@ -209,10 +214,14 @@ def test_hanging_write_holds_up_nobody_else(stage):
 def test_hanging_events_hold_up_nobody(stage):
     """01 trap 35: events may be late or lost, VMs are not."""
     proxy = stage.behind_proxy()
+    level = harness.Level(stage.handler)
     proxy.when(faulty_api.hang, "POST", "/events")
     _, launcher = stage.run_vm()
     launcher.tell("emit MODIFIED Shutoff Shutdown")
     stage.api.wait_phase("Succeeded")
+    proxy.heal()
+    harness.wait_for(lambda: stage.api.event_messages("Created"), "the events")
+    level.check()
 
 
 def test_conflict_storm(stage):

@@ -98,10 +98,15 @@ def test_large_domain(stage):
     """Three megabytes are a message."""
     stage.start_handler()
     _, launcher = stage.run_vm()
+    level = harness.Level(stage.handler)
     launcher.tell(f"pad {3 << 20}")
     launcher.tell("emit MODIFIED Paused User")
     stage.api.wait_paused(True)
     assert stage.api.phase() == "Running"
+    launcher.tell("pad 0")
+    launcher.tell("emit MODIFIED Running Unpaused")
+    stage.api.wait_paused(False)
+    level.check()
 
 
 @pytest.mark.parametrize("method", ("Info", "SyncVirtualMachine", "GetDomain"))
