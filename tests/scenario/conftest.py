@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each test gets a clean node: no processes, no state, a fresh API server with the golden cluster in it."""
+import contextlib
 import os
+import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -112,6 +115,49 @@ def stage(tmp_path):
         assert made.end() == 0, made.handler.text()
     finally:
         kill_all()
+
+
+class SmallDisk:
+    """The private directory on a file system of its own, which has room for 64 KiB and 32 files."""
+
+    def __init__(self):
+        self.bytes, self.files = harness.PRIVATE / "ballast", harness.PRIVATE / "many"
+        harness.PRIVATE.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=32,mode=0755", "small", harness.PRIVATE], check=True)
+
+    def fill(self, leave=0):
+        """No page is left, or so many."""
+        with open(self.bytes, "ab", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        os.truncate(self.bytes, self.bytes.stat().st_size - 4096 * leave)
+
+    def fill_files(self, leave=0):
+        """No file or directory can be made, or so many."""
+        self.files.mkdir()
+        made = []
+        with contextlib.suppress(OSError):
+            while True:
+                made.append(self.files / str(len(made)))
+                made[-1].touch()
+        for path in made[-1 - leave:-1]:
+            path.unlink()
+
+    def make_room(self):
+        self.bytes.unlink(missing_ok=True)
+        if self.files.exists():
+            shutil.rmtree(self.files)
+
+    @staticmethod
+    def remove():
+        subprocess.run(["umount", "-l", harness.PRIVATE], check=True)
+
+
+@pytest.fixture
+def small_disk():
+    made = SmallDisk()
+    yield made
+    made.remove()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -126,6 +126,35 @@ def test_start_waits_for_the_container(stage):
     assert launcher.count("SyncVirtualMachine") >= 1
 
 
+def test_no_room_for_the_record(stage, small_disk):
+    """Nothing is mounted that is not on record: said, tried again, no half file; and a VM that ends needs no room."""
+    stage.start_handler()
+    vmi = vmi_with_disk()
+    launcher = stage.start_launcher(vmi)
+    pod = harness.PODS / harness.pod_of(vmi)
+    (pod / DISKS).mkdir(parents=True)
+    (pod / "containers/container-disk-binary").mkdir(parents=True)
+    stage.create(vmi)
+    harness.wait_for(lambda: launcher.pipe.exists() and stage.records(), "the agent to connect")
+    level = harness.Level(stage.handler)
+    small_disk.fill()
+    Disk(stage, harness.pod_of(vmi), "disk_1.sock", {"disk/a.img": b"one"})
+    harness.wait_for(lambda: any("failed to checkpoint" in m for m in stage.api.event_messages("SyncFailed")), "the failure to be shown")
+    assert mounts(disks_of(vmi)) == [] and not record_of(vmi).exists()
+    assert launcher.count("SyncVirtualMachine") == 0
+    small_disk.make_room()
+    stage.api.wait_phase("Running")
+    assert mounts(disks_of(vmi)) == ["disk_1.img"]
+    assert record_of(vmi).read_text() == recorded(vmi, DISK_ENTRY)
+    small_disk.fill()
+    end_vm(stage, launcher, vmi)
+    assert mounts(disks_of(vmi)) == []
+    harness.wait_for(lambda: stage.records() == set(), "the ghost record to go")
+    small_disk.make_room()
+    harness.wait_for(lambda: not any(path.is_file() for path in harness.PRIVATE.rglob("*")), "nothing to be left")
+    level.check()
+
+
 def test_new_pods_need_no_mounts(stage):
     """spec:05-16.3#59: kubelet mounts the images of a pod without container-disk-binary; there is not even a socket."""
     stage.start_handler()

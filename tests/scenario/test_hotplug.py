@@ -192,6 +192,43 @@ def test_volume_is_there_before_the_guest_starts(stage):
     assert phase_of(stage, vmi, "vol") == "MountedToPod"
 
 
+def test_no_room_for_the_record(stage, small_disk):
+    """Nothing is mounted that is not on record; what has gone may stay there till there is room. No volume suffers for another one."""
+    AttachmentPod(stage, 1, {name: make_volume(stage, name, name) for name in ("one", "two")})
+    vmi = vm_with()
+    handler, launcher = run(stage, vmi)
+    level = harness.Level(handler)
+    one, two = (directory_of(vmi) / f"{name}.img" for name in ("one", "two"))
+
+    def wait_failure(start):
+        """An event that tells why, of those whose text begins so."""
+        text = f"{start}failed to checkpoint {vmi['metadata']['uid']}, "
+        harness.wait_for(lambda: any(m.startswith(text) for m in stage.api.event_messages("SyncFailed")), f"the failure to be shown: {text}")
+
+    small_disk.fill()
+    plug(stage, vmi, status_of("one"), status_of("two"))
+    wait_failure("failed to mount filesystem hotplug volume one: ")
+    assert mount_points(directory_of(vmi)) == [] and not record_of(vmi).exists()
+    small_disk.make_room()
+    for name in ("one", "two"):
+        wait_volume(stage, vmi, name, "MountedToPod")
+    assert one.read_text() == "one" and two.read_text() == "two"
+    small_disk.fill()
+    unplug(stage, vmi, "one")
+    wait_failure("")
+    wait_volume(stage, vmi, "one", "UnMountedFromPod")
+    assert mount_points(directory_of(vmi)) == [str(two)] and two.read_text() == "two"
+    assert record_of(vmi).read_text() == record_text(vmi, "one.img", "two.img")
+    small_disk.make_room()
+    harness.wait_for(lambda: record_of(vmi).read_text() == record_text(vmi, "two.img"), "the record to be right")
+    assert phase_of(stage, vmi, "two") == "MountedToPod" and stage.api.phase("vm1") == "Running"
+    small_disk.fill()
+    end_vm(stage, vmi, launcher)
+    harness.wait_for(lambda: not record_of(vmi).exists() and stage.records() == set(), "the records to go: that needs no room")
+    assert mount_points(directory_of(vmi)) == []
+    level.check()
+
+
 def test_start_waits_for_its_volumes(stage):
     """spec:05-16.4#103 spec:05-16.4#114 spec:02-14.6#1 spec:01#32"""
     volume = make_volume(stage, "vol", "late")
