@@ -40,6 +40,22 @@ def test_guest_that_ended_meanwhile(stage):
     stage.api.wait_phase("Succeeded")
 
 
+def test_report_of_old(stage):
+    """A launcher repeats what no agent took: that its guest had not run yet is no end of one that runs."""
+    stage.start_handler()
+    _, launcher = stage.run_vm()
+    stage.handler.stop()
+    launcher.tell("emit MODIFIED Shutoff Unknown")
+    launcher.tell("state Running Unknown")
+    stage.start_handler("-v", "3")
+    harness.wait_for(lambda: "which reports a guest that has not run yet" in stage.handler.text(), "the report")
+    asked = launcher.count("GetDomain")
+    harness.wait_for(lambda: launcher.count("GetDomain") > asked, "the launcher to be asked")
+    launcher.tell("emit MODIFIED Paused User")
+    stage.api.wait_paused(True)
+    assert stage.api.phase() == "Running" and launcher.count("DeleteVirtualMachine") == 0
+
+
 def test_launcher_that_died_meanwhile(stage):
     stage.start_handler()
     _, launcher = stage.run_vm()

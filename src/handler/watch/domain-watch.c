@@ -41,7 +41,7 @@ struct ChDomainWatch {
     guint n_server_failures; /* in a row, over all servers of this process */
 
     ChTimer *relist_timer, *resync_timer, *stale_timer;
-    GHashTable *doubted; /* keys (owned) whose launchers reported an error */
+    GHashTable *doubted; /* keys (owned) whose launchers reported an error, or what cannot be */
     ChTimer *doubt_timer;
     ChBackoff backoff;
 
@@ -255,6 +255,19 @@ is_predecessors(const ChDomainWatch *watch, const ChKnownDomain *domain)
     return record != NULL && domain->uid[0] != '\0' && !g_str_equal(record->uid, domain->uid);
 }
 
+/* A launcher repeats reports that it could not deliver: to an agent that was restarted meanwhile it
+ * tells of the time before its guest ran. A guest that ends says how; so this is no end. */
+static bool
+is_of_old(const ChDomainWatch *watch, const ChKnownDomain *domain)
+{
+    const ChKnownDomain *current = ch_domain_store_lookup(watch->store, domain->key);
+
+    return current != NULL && ch_domain_is_alive(ch_domain_live(current->domain)) &&
+           ch_domain_is_unstarted(domain->domain);
+}
+
+static void on_relist(gpointer data, const char *key);
+
 static void
 on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
 {
@@ -273,6 +286,13 @@ on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
             NULL, NULL, "ignoring domain %s: %d others are known", domain->key, MAX_DOMAINS);
         return;
     }
+    if (!is_deleted && is_of_old(watch, domain)) {
+        ch_log_info(NULL,
+                    "asking the launcher of %s, which reports a guest that has not run yet",
+                    domain->key);
+        on_relist(watch, domain->key);
+        return;
+    }
     CH_CRASH_POINT("domain/reported");
     ch_launcher_questions_note_event(watch->questions, domain->key);
     if (is_deleted)
@@ -281,8 +301,8 @@ on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
         ch_domain_store_put(watch->store, domain);
 }
 
-/* The launcher that reports an error is asked again, by itself; others have nothing to do with it.
- */
+/* The launcher that reports an error, or what cannot be, is asked again, by itself; others have
+ * nothing to do with it. */
 static void
 on_relist(gpointer data, const char *key)
 {
