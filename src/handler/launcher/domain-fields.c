@@ -52,7 +52,8 @@ ch_domain_read_time(const ChJson *value, const char *key, ChDomainTime *out_time
 }
 
 static bool
-read_field(ChDomain *domain, const ChJson *value, const ChDomainField *field, void *target, GError **error)
+read_field(
+    ChDomain *domain, const ChJson *value, const ChDomainField *field, void *target, GError **error)
 {
     switch (field->type) {
     case FIELD_STRING:
@@ -82,11 +83,11 @@ read_field(ChDomain *domain, const ChJson *value, const ChDomainField *field, vo
 
 bool
 ch_domain_read_fields(ChDomain *domain,
-            const ChJson *object,
-            const ChDomainField *fields,
-            gsize n_fields,
-            void *record,
-            GError **error)
+                      const ChJson *object,
+                      const ChDomainField *fields,
+                      gsize n_fields,
+                      void *record,
+                      GError **error)
 {
     for (gsize i = 0; i < n_fields; i++) {
         void *target = (char *)record + fields[i].offset;
@@ -101,7 +102,10 @@ ch_domain_read_fields(ChDomain *domain,
 }
 
 bool
-ch_domain_read_object(const ChJson *parent, const char *key, const ChJson **out_child, GError **error)
+ch_domain_read_object(const ChJson *parent,
+                      const char *key,
+                      const ChJson **out_child,
+                      GError **error)
 {
     const ChJson *child = ch_json_at(parent, key);
 
@@ -112,8 +116,11 @@ ch_domain_read_object(const ChJson *parent, const char *key, const ChJson **out_
 }
 
 bool
-ch_domain_read_list(
-    ChDomain *domain, const ChJson *parent, const char *key, ChDomainReadItem read_item, GError **error)
+ch_domain_read_list(ChDomain *domain,
+                    const ChJson *parent,
+                    const char *key,
+                    ChDomainReadItem read_item,
+                    GError **error)
 {
     const ChJson *list = ch_json_at(parent, key);
 

@@ -67,7 +67,8 @@ read_nic(ChDomain *domain, const ChJson *item, GError **error)
     ChDomainNic nic = {0};
     const ChJson *mac, *driver, *link;
 
-    if (!read_alias(domain, item, &nic.name, error) || !ch_domain_read_object(item, "MAC", &mac, error) ||
+    if (!read_alias(domain, item, &nic.name, error) ||
+        !ch_domain_read_object(item, "MAC", &mac, error) ||
         !ch_domain_read_object(item, "Driver", &driver, error) ||
         !ch_domain_read_object(item, "LinkState", &link, error) ||
         !READ_FIELDS(mac, mac_fields, &nic, error) ||
@@ -115,8 +116,11 @@ read_channel(ChDomain *domain, const ChJson *item, GError **error)
 
 /* As ch_domain_read_list(), of what the VM has. */
 static bool
-read_device_list(
-    ChDomain *domain, const ChJson *devices, const char *key, ChDomainReadItem read_item, GError **error)
+read_device_list(ChDomain *domain,
+                 const ChJson *devices,
+                 const char *key,
+                 ChDomainReadItem read_item,
+                 GError **error)
 {
     if (ch_json_length(ch_json_at(devices, key)) > MAX_DEVICES)
         return ch_fail(error, CH_ERROR_LIMIT, "domain: more than %d '%s'", MAX_DEVICES, key);
@@ -154,7 +158,8 @@ read_hardware(ChDomain *domain, const ChJson *spec, GError **error)
     return READ_FIELDS(spec, spec_fields, domain, error) &&
            ch_domain_read_object(spec, "CurrentMemory", &memory, error) &&
            READ_FIELDS(memory, memory_fields, domain, error) &&
-           ch_domain_read_object(spec, "OS", &os, error) && ch_domain_read_object(os, "Type", &os_type, error) &&
+           ch_domain_read_object(spec, "OS", &os, error) &&
+           ch_domain_read_object(os, "Type", &os_type, error) &&
            READ_FIELDS(os_type, os_type_fields, domain, error) &&
            ch_domain_read_object(spec, "Features", &features, error) &&
            READ_FIELDS(features, feature_fields, domain, error) &&
@@ -237,6 +242,7 @@ ch_domain_read_spec(ChDomain *domain, const ChJson *document, GError **error)
 {
     const ChJson *spec;
 
-    return ch_domain_read_object(document, "Spec", &spec, error) && read_hardware(domain, spec, error) &&
-           read_devices(domain, spec, error) && read_metadata(domain, spec, error);
+    return ch_domain_read_object(document, "Spec", &spec, error) &&
+           read_hardware(domain, spec, error) && read_devices(domain, spec, error) &&
+           read_metadata(domain, spec, error);
 }

@@ -116,7 +116,8 @@ ch_domain_read_status(ChDomain *domain, const ChJson *document, GError **error)
     if (!ch_domain_read_object(document, "Status", &status, error) ||
         !READ_FIELDS(status, status_fields, domain, error) ||
         !ch_domain_read_list(domain, status, "Interfaces", read_guest_nic, error) ||
-        !ch_domain_read_object(status, "OSInfo", &os, error) || !READ_FIELDS(os, os_fields, domain, error) ||
+        !ch_domain_read_object(status, "OSInfo", &os, error) ||
+        !READ_FIELDS(os, os_fields, domain, error) ||
         !ch_domain_read_object(status, "FSFreezeStatus", &freeze, error) ||
         !READ_FIELDS(freeze, freeze_fields, domain, error) ||
         !ch_domain_read_object(status, "GuestPanicInfo", &panic, error) ||
