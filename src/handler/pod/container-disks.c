@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "handler/pod/disk-plan.h"
-#include "handler/pod/hands-request.h"
+#include "handler/pod/container-disks-internal.h"
 #include "handler/pod/mount-record.h"
 #include "lib/base/errors.h"
 #include "lib/base/log.h"
@@ -14,25 +13,15 @@
 
 #define GRACE_US (60 * CH_SECOND_US)
 
-typedef struct {
-    const ChContainerDiskEnv *env;
-    const ChJson *vmi;
-    const char *namespace_, *name, *uid; /* borrowed from the VMI */
-    GArray *items;                       /* owned; ChDiskPlanItem */
-    GPtrArray *pods;                     /* owned; UIDs, borrowed from the VMI */
-    const char *target_uid; /* the pod that has the directory; NULL: none, or several */
-    guint n_dirs;           /* pods that have one */
-} Setup;
-
-static void
-setup_init(Setup *setup, const ChContainerDiskEnv *env, const ChJson *vmi)
+void
+ch_disk_setup_init(ChDiskSetup *setup, const ChContainerDiskEnv *env, const ChJson *vmi)
 {
     const char *uid = ch_json_string_at(vmi, "metadata", "uid");
     const char *pod_uid;
     ChJsonIter iter;
     ChJson *node;
 
-    *setup = (Setup){
+    *setup = (ChDiskSetup){
         .env = env,
         .vmi = vmi,
         .namespace_ = ch_json_string_at(vmi, "metadata", "namespace"),
@@ -47,16 +36,15 @@ setup_init(Setup *setup, const ChContainerDiskEnv *env, const ChJson *vmi)
             g_ptr_array_add(setup->pods, (gpointer)pod_uid);
 }
 
-static void
-setup_clear(Setup *setup)
+void
+ch_disk_setup_clear(ChDiskSetup *setup)
 {
     g_array_unref(setup->items);
     g_ptr_array_unref(setup->pods);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
 
 static ChLogContext
-log_context(const Setup *setup)
+log_context(const ChDiskSetup *setup)
 {
     return (ChLogContext){.kind = "VirtualMachineInstance",
                           .namespace_ = setup->namespace_,
@@ -77,7 +65,7 @@ look_failure(const ChHandsLook *look)
 
 /* Pods of old have their images mounted by this agent, those of today by kubelet. */
 static bool
-needs_mounts(const Setup *setup, bool *out_needs, GError **error)
+needs_mounts(const ChDiskSetup *setup, bool *out_needs, GError **error)
 {
     *out_needs = false;
     for (guint i = 0; i < setup->pods->len; i++) {
@@ -109,16 +97,14 @@ needs_mounts(const Setup *setup, bool *out_needs, GError **error)
 
 /* --- whether the containers are up. Spec: 05 §6.4 */
 
-typedef struct {
-    const char *uid; /* of the pod that has the socket; NULL: none */
-    bool is_up;      /* and somebody listens on it */
-} Source;
-
-/* In the first pod that has the socket. Also counts the pods that have the directory. */
-static bool
-find_source(Setup *setup, ChHandsMount mount, unsigned index, Source *out_source, GError **error)
+bool
+ch_disk_setup_find_source(ChDiskSetup *setup,
+                          ChHandsMount mount,
+                          unsigned index,
+                          ChDiskSource *out_source,
+                          GError **error)
 {
-    *out_source = (Source){0};
+    *out_source = (ChDiskSource){0};
     setup->n_dirs = 0;
     setup->target_uid = NULL;
     for (guint i = 0; i < setup->pods->len; i++) {
@@ -137,7 +123,7 @@ find_source(Setup *setup, ChHandsMount mount, unsigned index, Source *out_source
             setup->target_uid = setup->pods->pdata[i];
         }
         if (reply.look.socket_errno == 0 && out_source->uid == NULL)
-            *out_source = (Source){setup->pods->pdata[i], reply.look.process_errno == 0};
+            *out_source = (ChDiskSource){setup->pods->pdata[i], reply.look.process_errno == 0};
     }
     return true;
 }
@@ -153,16 +139,16 @@ not_ready(const char *what, const char *name, int64_t waited_us, GError **error)
 
 /* @out_sources: for each item, and the kernel's container behind them when there is one */
 static ChContainerDisksOutcome
-find_sources(Setup *setup, int64_t waited_us, GArray *sources, GError **error)
+find_sources(ChDiskSetup *setup, int64_t waited_us, GArray *sources, GError **error)
 {
-    Source source;
+    ChDiskSource source;
 
     for (guint i = 0; i < setup->items->len; i++) {
         const ChDiskPlanItem *item = &g_array_index(setup->items, ChDiskPlanItem, i);
 
         if (item->mount != CH_HANDS_MOUNT_DISK)
             break;
-        if (!find_source(setup, item->mount, item->index, &source, error))
+        if (!ch_disk_setup_find_source(setup, item->mount, item->index, &source, error))
             return CH_CONTAINER_DISKS_FAILED;
         if (!source.is_up)
             return not_ready("containerdisk ", item->name, waited_us, error);
@@ -170,7 +156,7 @@ find_sources(Setup *setup, int64_t waited_us, GArray *sources, GError **error)
     }
     if (!ch_disk_plan_has_kernel(setup->vmi))
         return CH_CONTAINER_DISKS_OK;
-    if (!find_source(setup, CH_HANDS_MOUNT_BOOT, 0, &source, error))
+    if (!ch_disk_setup_find_source(setup, CH_HANDS_MOUNT_BOOT, 0, &source, error))
         return CH_CONTAINER_DISKS_FAILED;
     if (!source.is_up)
         return not_ready("kernelboot container", "", waited_us, error);
@@ -182,8 +168,11 @@ find_sources(Setup *setup, int64_t waited_us, GArray *sources, GError **error)
 
 /* The kernel's entry comes first, as in the Go agent's records. */
 static bool
-add_entry(
-    Setup *setup, ChMountRecord *record, ChHandsMount mount, unsigned index, const char *source_uid)
+add_entry(ChDiskSetup *setup,
+          ChMountRecord *record,
+          ChHandsMount mount,
+          unsigned index,
+          const char *source_uid)
 {
     g_autofree char *target =
         ch_disk_plan_target(setup->env->pods_dir, setup->target_uid, mount, index);
@@ -200,7 +189,7 @@ add_entry(
 
 /* Before anything is mounted. What earlier passes wrote stays: there may be mounts of it. */
 static bool
-store_record(Setup *setup, const GArray *sources, GError **error)
+store_record(ChDiskSetup *setup, const GArray *sources, GError **error)
 {
     g_autoptr(ChMountRecord) record =
         ch_mount_record_load(CH_MOUNT_RECORD_DISKS, setup->env->private_dir, setup->uid, error);
@@ -210,7 +199,7 @@ store_record(Setup *setup, const GArray *sources, GError **error)
         return false;
     is_changed = !record->is_stored;
     for (guint i = 0; i < sources->len; i++) {
-        const Source *source = &g_array_index(sources, Source, i);
+        const ChDiskSource *source = &g_array_index(sources, ChDiskSource, i);
         /* The kernel's container is behind the disks, whether it has files or not. */
         const ChDiskPlanItem *item =
             i < setup->items->len ? &g_array_index(setup->items, ChDiskPlanItem, i) : NULL;
@@ -301,13 +290,12 @@ describe_kernel(const char *target, const ChHandsReply *reply, const char *why)
         why);
 }
 
-/* About @item; its path follows the request. Returns: false when there is no such path */
-static bool
-init_item_request(ChHandsRequest *request,
-                  ChHandsOp op,
-                  const char *pod_uid,
-                  const ChDiskPlanItem *item,
-                  GError **error)
+bool
+ch_disk_item_request(ChHandsRequest *request,
+                     ChHandsOp op,
+                     const char *pod_uid,
+                     const ChDiskPlanItem *item,
+                     GError **error)
 {
     if (!ch_hands_request_for_uid(request, op, pod_uid, error))
         return false;
@@ -319,7 +307,7 @@ init_item_request(ChHandsRequest *request,
 }
 
 static bool
-mount_item(Setup *setup, const ChDiskPlanItem *item, const char *source_uid, GError **error)
+mount_item(ChDiskSetup *setup, const ChDiskPlanItem *item, const char *source_uid, GError **error)
 {
     const ChLogContext context = log_context(setup);
     g_autofree char *target =
@@ -330,7 +318,7 @@ mount_item(Setup *setup, const ChDiskPlanItem *item, const char *source_uid, GEr
     ChHandsRequest request;
 
     reply.step = CH_HANDS_STEP_IMAGE; /* unless the hands say more */
-    if (init_item_request(&request, CH_HANDS_OP_MOUNT, setup->target_uid, item, &reason) &&
+    if (ch_disk_item_request(&request, CH_HANDS_OP_MOUNT, setup->target_uid, item, &reason) &&
         g_strlcpy(request.source_uid, source_uid, sizeof(request.source_uid)) > 0 &&
         ch_hands_call_with(setup->env->hands, &request, item->path, &reply, NULL, &reason)) {
         if (reply.size > 0)
@@ -348,12 +336,13 @@ mount_item(Setup *setup, const ChDiskPlanItem *item, const char *source_uid, GEr
 }
 
 static bool
-mount_items(Setup *setup, const GArray *sources, GError **error)
+mount_items(ChDiskSetup *setup, const GArray *sources, GError **error)
 {
     /* Without a kernel's container there are as many sources as items; with one, its source is the
      * last, and that of all items from there on. */
     for (guint i = 0; i < setup->items->len; i++) {
-        const Source *source = &g_array_index(sources, Source, MIN(i, sources->len - 1));
+        const ChDiskSource *source =
+            &g_array_index(sources, ChDiskSource, MIN(i, sources->len - 1));
 
         if (!mount_item(setup, &g_array_index(setup->items, ChDiskPlanItem, i), source->uid, error))
             return false;
@@ -362,7 +351,7 @@ mount_items(Setup *setup, const GArray *sources, GError **error)
 }
 
 static bool
-has_target(const Setup *setup, GError **error)
+has_target(const ChDiskSetup *setup, GError **error)
 {
     if (setup->n_dirs == 1)
         return true;
@@ -383,12 +372,12 @@ ch_container_disks_prepare(const ChContainerDiskEnv *env,
                            int64_t waited_us,
                            GError **error)
 {
-    g_auto(Setup) setup = {0};
-    g_autoptr(GArray) sources = g_array_new(FALSE, FALSE, sizeof(Source));
+    g_auto(ChDiskSetup) setup = {0};
+    g_autoptr(GArray) sources = g_array_new(FALSE, FALSE, sizeof(ChDiskSource));
     ChContainerDisksOutcome outcome;
     bool needs = true;
 
-    setup_init(&setup, env, vmi);
+    ch_disk_setup_init(&setup, env, vmi);
     if (setup.items->len == 0 && !ch_disk_plan_has_kernel(vmi))
         return CH_CONTAINER_DISKS_OK;
     if (image_volume && !needs_mounts(&setup, &needs, error))
@@ -402,216 +391,4 @@ ch_container_disks_prepare(const ChContainerDiskEnv *env,
                    mount_items(&setup, sources, error)
                ? CH_CONTAINER_DISKS_OK
                : CH_CONTAINER_DISKS_FAILED;
-}
-
-/* --- checksums. Spec: 05 §6.8 */
-
-void
-ch_container_disk_sums_free(ChContainerDiskSums *sums)
-{
-    if (sums == NULL)
-        return;
-    g_array_unref(sums->disks);
-    g_free(sums);
-}
-
-static bool
-sum_item(
-    Setup *setup, const ChDiskPlanItem *item, uint32_t *out_crc, bool *out_is_gone, GError **error)
-{
-    Source source;
-    ChHandsRequest request;
-    ChHandsReply reply = {0};
-
-    if (!find_source(setup, item->mount, item->index, &source, error))
-        return false;
-    *out_is_gone = source.uid == NULL;
-    if (source.uid == NULL)
-        return ch_fail(error, CH_ERROR_NOT_FOUND, "disk container is gone");
-    if (!init_item_request(&request, CH_HANDS_OP_IMAGE_SUM, source.uid, item, error))
-        return false;
-    do {
-        request.offset = reply.end;
-        request.crc = reply.crc;
-        request.dev = reply.end > 0 ? reply.target.dev : 0;
-        request.ino = reply.end > 0 ? reply.target.ino : 0;
-        if (!ch_hands_call_with(setup->env->hands, &request, item->path, &reply, NULL, error)) {
-            *out_is_gone = reply.step == CH_HANDS_STEP_SOCKET &&
-                           (reply.errnum == ENOENT || reply.errnum == ECONNREFUSED);
-            g_prefix_error(error, "failed to compute the checksum of %s: ", item->name);
-            return false;
-        }
-    } while (reply.end < reply.size && reply.end > request.offset);
-    *out_crc = reply.crc;
-    return true;
-}
-
-ChContainerDiskSums *
-ch_container_disks_sum(const ChContainerDiskEnv *env,
-                       const ChJson *vmi,
-                       bool *out_is_gone,
-                       GError **error)
-{
-    g_autoptr(ChContainerDiskSums) sums = g_new0(ChContainerDiskSums, 1);
-    g_auto(Setup) setup = {0};
-
-    *out_is_gone = false;
-    sums->disks = g_array_new(FALSE, FALSE, sizeof(ChContainerDiskSum));
-    setup_init(&setup, env, vmi);
-    for (guint i = 0; i < setup.items->len; i++) {
-        const ChDiskPlanItem *item = &g_array_index(setup.items, ChDiskPlanItem, i);
-        ChContainerDiskSum sum = {.volume = item->name};
-
-        if (!sum_item(&setup, item, &sum.crc32, out_is_gone, error))
-            return NULL;
-        if (item->mount == CH_HANDS_MOUNT_DISK) {
-            g_array_append_val(sums->disks, sum);
-        } else if (g_str_equal(item->name, CH_DISK_PLAN_KERNEL)) {
-            sums->has_kernel = true;
-            sums->kernel = sum.crc32;
-        } else {
-            sums->has_initrd = true;
-            sums->initrd = sum.crc32;
-        }
-    }
-    return g_steal_pointer(&sums);
-}
-
-/* --- cleaning up. Spec: 05 §6.7 */
-
-typedef struct {
-    char *pod_uid; /* owned */
-    ChHandsMount mount;
-    unsigned index;
-} Mounted;
-
-static void
-mounted_clear(gpointer data)
-{
-    g_free(((Mounted *)data)->pod_uid);
-}
-
-static bool
-unmount(const ChContainerDiskEnv *env, const Mounted *mounted, GError **error)
-{
-    g_autofree char *target =
-        ch_disk_plan_target(env->pods_dir, mounted->pod_uid, mounted->mount, mounted->index);
-    ChHandsReply reply = {0};
-    ChHandsRequest request;
-
-    if (!ch_hands_request_for_uid(&request, CH_HANDS_OP_UNMOUNT, mounted->pod_uid, error))
-        return false;
-    request.mount = mounted->mount;
-    request.index = mounted->index;
-    request.flags = CH_HANDS_REMOVE;
-    if (ch_hands_call(env->hands, &request, &reply, NULL, error))
-        return true;
-    if (mounted->mount == CH_HANDS_MOUNT_BOOT)
-        g_prefix_error(error, "error unmounting kernel artifacts: %s: ", target);
-    else if (reply.step == CH_HANDS_STEP_UNMOUNT)
-        g_prefix_error(error, "failed to unmount containerDisk %s: ", target);
-    else
-        g_prefix_error(error, "failed to check mount point for containerDisk %s: ", target);
-    return false;
-}
-
-static void
-add_mounted(GArray *list, const char *pod_uid, ChHandsMount mount, unsigned index)
-{
-    const Mounted added = {g_strdup(pod_uid), mount, index};
-
-    g_array_append_val(list, added);
-}
-
-static bool
-lists_kernel_of(const GArray *list, const char *pod_uid)
-{
-    for (guint i = 0; i < list->len; i++) {
-        const Mounted *mounted = &g_array_index(list, Mounted, i);
-
-        if (mounted->mount == CH_HANDS_MOUNT_BOOT && g_str_equal(mounted->pod_uid, pod_uid))
-            return true;
-    }
-    return false;
-}
-
-/* The Go agent loses the entry of the kernel, and of a VMI that is gone nobody knows whether it had
- * one: each pod with an entry is looked at, and those of a VMI that has a kernel. */
-static void
-add_lost_kernels(GArray *list, const ChJson *vmi)
-{
-    const bool has_kernel = ch_disk_plan_has_kernel(vmi);
-    const guint n = vmi == NULL || has_kernel ? list->len : 0;
-    const char *active_uid;
-    ChJsonIter iter;
-    ChJson *node;
-
-    for (guint i = 0; i < n; i++) {
-        const char *pod_uid = g_array_index(list, Mounted, i).pod_uid;
-
-        if (!lists_kernel_of(list, pod_uid))
-            add_mounted(list, pod_uid, CH_HANDS_MOUNT_BOOT, 0);
-    }
-    ch_json_iter_init(&iter, has_kernel ? ch_json_at(vmi, "status", "activePods") : NULL);
-    while (ch_json_iter_next(&iter, &active_uid, &node))
-        if (ch_hands_uid_is_valid(active_uid) && !lists_kernel_of(list, active_uid))
-            add_mounted(list, active_uid, CH_HANDS_MOUNT_BOOT, 0);
-}
-
-/* (transfer full): Mounted; NULL: the record names what cannot be a container disk's target */
-static GArray *
-read_entries(const ChContainerDiskEnv *env, const ChMountRecord *record, GError **error)
-{
-    g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof(Mounted));
-
-    g_array_set_clear_func(list, mounted_clear);
-    for (guint i = 0; i < record->entries->len; i++) {
-        const ChMountEntry *entry = record->entries->pdata[i];
-        g_autofree char *pod_uid = NULL;
-        ChHandsMount mount = CH_HANDS_MOUNT_NONE;
-        unsigned index = 0;
-
-        if (!ch_disk_plan_parse_target(
-                entry->target_file, env->pods_dir, &pod_uid, &mount, &index)) {
-            ch_fail(
-                error,
-                CH_ERROR_INVALID,
-                "failed to check mount point for containerDisk %s: no place of a container disk",
-                entry->target_file);
-            return NULL;
-        }
-        add_mounted(list, pod_uid, mount, index);
-    }
-    return g_steal_pointer(&list);
-}
-
-bool
-ch_container_disks_clean_up(const ChContainerDiskEnv *env,
-                            const char *uid,
-                            const ChJson *vmi,
-                            GError **error)
-{
-    g_autoptr(ChMountRecord) record = NULL;
-    g_autoptr(GArray) list = NULL;
-
-    if (uid[0] == '\0')
-        return true;
-    record = ch_mount_record_load(CH_MOUNT_RECORD_DISKS, env->private_dir, uid, error);
-    if (record == NULL) {
-        if (ch_disk_plan_has_kernel(vmi))
-            g_prefix_error(
-                error, "error unmounting kernel artifacts: failed to get mount target record: ");
-        return false;
-    }
-    list = read_entries(env, record, error);
-    if (list == NULL)
-        return false;
-    add_lost_kernels(list, vmi);
-    if (!record->is_stored)
-        ch_log_info(NULL, "No container disk mount entries found to unmount");
-    for (guint i = 0; i < list->len; i++)
-        if (!unmount(env, &g_array_index(list, Mounted, i), error))
-            return false;
-    return !record->is_stored ||
-           ch_mount_record_remove(CH_MOUNT_RECORD_DISKS, env->private_dir, uid, error);
 }
