@@ -7,344 +7,17 @@
 #include <unistd.h>
 
 #include "handler/hands/cache.h"
-#include "handler/hands/cgroup-step.h"
-#include "handler/hands/inside-daemons.h"
-#include "handler/hands/inside-devices.h"
-#include "handler/hands/inside-disk.h"
-#include "handler/hands/inside-look.h"
-#include "handler/hands/inside-metrics.h"
-#include "handler/hands/inside-mount.h"
-#include "handler/hands/inside-net.h"
-#include "handler/hands/inside-node.h"
-#include "handler/hands/inside-own.h"
-#include "handler/hands/inside-passt.h"
-#include "handler/hands/inside-sum.h"
-#include "handler/hands/inside-unmount.h"
-#include "handler/hands/inside.h"
 #include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
 #include "handler/hands/net-check.h"
 #include "handler/hands/pod-table.h"
-#include "handler/hands/process-sched.h"
-#include "handler/hands/process.h"
 #include "handler/hands/reply.h"
 #include "handler/hands/source.h"
+#include "handler/hands/step.h"
 #include "lib/base/fd.h"
-#include "lib/linux/clock.h"
 #include "lib/linux/pidfd.h"
 
-/* Each takes a minute in which it mostly waits. */
-#define MAX_REPAIRS       8
-#define REPAIR_TIMEOUT_US INT64_C(60000000)
-
-/* --- in the child */
-
-/* What a step works on. */
-typedef enum {
-    ON_NOTHING = 0, /* no step */
-    ON_ROOT,        /* the pod's */
-    ON_PROCESS,     /* the launcher's pidfd */
-    ON_NET,         /* the netlink socket in the pod */
-    ON_MOUNTS,      /* the node's mounts: no descriptor */
-    ON_FILES,       /* kubelet's directories, or the node's: no descriptor */
-    ON_SOURCE,      /* who serves an image: no descriptor */
-} On;
-
-typedef bool (*Step)(
-    const ChStep *step, const void *bytes, int fd, int *out_fd, ChHandsReply *reply);
-
-static bool
-open_root(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    const ChPodEntry listener = {.pid = step->pid, .pidfd = pidfd};
-
-    return ch_launcher_open_root(&listener, &step->inode, out_fd, reply);
-}
-
-static bool
-open_pipe(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_open_pipe(root_fd, step->request.flags & CH_HANDS_NON_ROOT, out_fd, reply);
-}
-
-static bool
-close_pipe(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    const ChFileId pipe = {step->request.dev, step->request.ino};
-
-    return ch_inside_close_pipe(root_fd, &pipe, reply);
-}
-
-static bool
-own_devices(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_own_devices(
-        root_fd, step->request.devices, step->request.flags & CH_HANDS_EMULATION, reply);
-}
-
-static bool
-own_block(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_own_block(root_fd, step->request.name, reply);
-}
-
-static bool
-prepare_disk(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    ChHandsDisk disk;
-    const int refusal = ch_hands_disk_check(bytes, step->request.n_bytes, &disk);
-
-    if (refusal != 0)
-        return ch_reply_fail(reply, refusal, "refused host disk");
-    return ch_inside_prepare_disk(
-        root_fd, step->request.name, &disk, step->request.flags & CH_HANDS_NON_ROOT, reply);
-}
-
-static bool
-write_metrics(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_write_metrics(root_fd, bytes, step->request.n_bytes, reply);
-}
-
-static bool
-connect_metrics(
-    const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_connect_metrics(root_fd, out_fd, reply);
-}
-
-static bool
-own_virtiofs(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_own_virtiofs(root_fd, step->request.name, reply);
-}
-
-static bool
-store_dhcp(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_store_dhcp(root_fd, step->request.name, bytes, step->request.n_bytes, reply);
-}
-
-static bool
-remove_dhcp(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_remove_dhcp(root_fd, step->request.name, reply);
-}
-
-static bool
-stat_image(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_stat_image(
-        root_fd, step->request.image, step->request.uid, step->request.name, reply);
-}
-
-static bool
-read_label(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_read_label(root_fd, reply);
-}
-
-static bool
-open_net(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_open_net(pidfd, step->request.net, step->request.sysctls, out_fd, reply);
-}
-
-/* In a child, since the kernel may have it wait: for another network's teardown, say. */
-static bool
-send_net(const ChStep *step, const void *bytes, int net_fd, int *out_fd, ChHandsReply *reply)
-{
-    const int result = ch_net_send(net_fd, bytes, step->request.n_bytes);
-
-    return result == 0 || ch_reply_fail(reply, result, "send netlink messages");
-}
-
-/* @fd: where the labeller answers, else the launcher's pidfd */
-static bool
-make_tap(const ChStep *step, const void *bytes, int fd, int *out_fd, ChHandsReply *reply)
-{
-    if (ch_labeller_is_wanted())
-        return ch_labeller_await(fd, reply);
-    return ch_inside_make_tap(fd, step->request.name, step->request.flags, reply);
-}
-
-static bool
-set_sysctls(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_set_sysctls(pidfd, step->request.sysctls, reply);
-}
-
-/* For less time than the hands give it, so that it says itself that it was too long. */
-static bool
-repair_passt(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_repair_passt(
-        root_fd, step->request.flags & CH_HANDS_TARGET, ch_clock_us() + REPAIR_TIMEOUT_US, reply);
-}
-
-static bool
-look_at_target(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_look_at_target(&step->request, bytes, reply);
-}
-
-static bool
-mount_source(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_mount(&step->request, bytes, reply);
-}
-
-static bool
-sum_image(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_sum_image(&step->request, bytes, reply);
-}
-
-static bool
-unmount_target(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_unmount(&step->request, reply);
-}
-
-static bool
-sweep(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_sweep(&step->request, reply);
-}
-
-static bool
-look_at_node(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_look_at_node(&step->request, reply);
-}
-
-static bool
-make_node(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_make_node(&step->request, reply);
-}
-
-static bool
-remove_node(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_remove_node(&step->request, reply);
-}
-
-static bool
-look_for_devices(
-    const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_has_devices(root_fd, step->request.flags, reply);
-}
-
-static bool
-set_devices(const ChStep *step, const void *bytes, int root_fd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_cgroup_step_set_devices(step, bytes, root_fd, reply);
-}
-
-static bool
-set_memlock(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_cgroup_step_set_memlock(step, bytes, pidfd, reply);
-}
-
-static bool
-keep_house(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_cgroup_step_keep_house(step, bytes, pidfd, reply);
-}
-
-static bool
-set_realtime(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_cgroup_step_set_realtime(step, bytes, pidfd, reply);
-}
-
-static bool
-set_pit(const ChStep *step, const void *bytes, int pidfd, int *out_fd, ChHandsReply *reply)
-{
-    return ch_process_set_pit(step->pid, pidfd, step->request.flags & CH_HANDS_REALTIME, reply);
-}
-
-static bool
-watch_multipath(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_watch_multipath(out_fd, reply);
-}
-
-static bool
-set_multipath(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_set_multipath(&step->request, reply);
-}
-
-static bool
-watch_reservation(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_watch_reservation(out_fd, reply);
-}
-
-static bool
-own_reservation(const ChStep *step, const void *bytes, int none, int *out_fd, ChHandsReply *reply)
-{
-    return ch_inside_own_reservation(reply);
-}
-
-static const struct {
-    Step func;
-    On on;
-} steps[CH_HANDS_OP_N] = {
-    /* clang-format off */
-    [CH_HANDS_OP_CONNECT]      = {open_root,    ON_PROCESS},
-    [CH_HANDS_OP_PIPE_OPEN]    = {open_pipe,    ON_ROOT},
-    [CH_HANDS_OP_PIPE_CLOSE]   = {close_pipe,   ON_ROOT},
-    [CH_HANDS_OP_DEVICES_OWN]  = {own_devices,  ON_ROOT},
-    [CH_HANDS_OP_BLOCK_OWN]    = {own_block,    ON_ROOT},
-    [CH_HANDS_OP_VIRTIOFS_OWN] = {own_virtiofs, ON_ROOT},
-    [CH_HANDS_OP_DISK_PREPARE] = {prepare_disk, ON_ROOT},
-    [CH_HANDS_OP_METRICS_WRITE] = {write_metrics, ON_ROOT},
-    [CH_HANDS_OP_METRICS_CONNECT] = {connect_metrics, ON_ROOT},
-    [CH_HANDS_OP_DHCP_STORE]   = {store_dhcp,   ON_ROOT},
-    [CH_HANDS_OP_DHCP_REMOVE]  = {remove_dhcp,  ON_ROOT},
-    [CH_HANDS_OP_IMAGE_STAT]  = {stat_image,   ON_ROOT},
-    [CH_HANDS_OP_LABEL_READ]   = {read_label,   ON_ROOT},
-    [CH_HANDS_OP_NET_OPEN]     = {open_net,     ON_PROCESS},
-    [CH_HANDS_OP_NET_SEND]     = {send_net,     ON_NET},
-    [CH_HANDS_OP_TAP_MAKE]     = {make_tap,     ON_PROCESS},
-    [CH_HANDS_OP_SYSCTLS_SET]  = {set_sysctls,  ON_PROCESS},
-    [CH_HANDS_OP_PASST_REPAIR] = {repair_passt, ON_ROOT},
-    [CH_HANDS_OP_TARGET_LOOK]  = {look_at_target, ON_MOUNTS},
-    [CH_HANDS_OP_MOUNT]        = {mount_source, ON_MOUNTS},
-    [CH_HANDS_OP_UNMOUNT]      = {unmount_target, ON_MOUNTS},
-    [CH_HANDS_OP_SWEEP] = {sweep, ON_MOUNTS},
-    [CH_HANDS_OP_NODE_LOOK]    = {look_at_node, ON_FILES},
-    [CH_HANDS_OP_NODE_MAKE]    = {make_node,    ON_FILES},
-    [CH_HANDS_OP_NODE_REMOVE]  = {remove_node,  ON_FILES},
-    [CH_HANDS_OP_IMAGE_SUM]    = {sum_image,    ON_SOURCE},
-    [CH_HANDS_OP_DEVICES_LOOK] = {look_for_devices, ON_ROOT},
-    [CH_HANDS_OP_DEVICES_SET]  = {set_devices,  ON_ROOT},
-    [CH_HANDS_OP_MEMLOCK_SET]  = {set_memlock,  ON_PROCESS},
-    [CH_HANDS_OP_HOUSE_KEEP]   = {keep_house,   ON_PROCESS},
-    [CH_HANDS_OP_REALTIME_SET] = {set_realtime, ON_PROCESS},
-    [CH_HANDS_OP_PIT_SET]      = {set_pit,      ON_PROCESS},
-    [CH_HANDS_OP_MULTIPATH_WATCH]   = {watch_multipath,   ON_FILES},
-    [CH_HANDS_OP_MULTIPATH_SET]     = {set_multipath,     ON_MOUNTS},
-    [CH_HANDS_OP_RESERVATION_WATCH] = {watch_reservation, ON_FILES},
-    [CH_HANDS_OP_RESERVATION_OWN]   = {own_reservation,   ON_FILES},
-    /* clang-format on */
-};
-
-/* The hands checked the request before they sent it on. */
-static bool
-do_step(const ChStep *step, const void *bytes, int given_fd, int *out_fd, ChHandsReply *reply)
-{
-    (void)steps[step->request.op].func(step, bytes, given_fd, out_fd, reply);
-    return steps[step->request.op].on != ON_MOUNTS && !ch_process_has_left() &&
-           ch_inside_leave_net();
-}
-
-/* --- in the hands */
+#define MAX_REPAIRS 8 /* at a time; each takes a minute */
 
 static bool
 begin_connect(const ChHandsRequest *request, int channel_fd, ChHandsReply *reply)
@@ -357,7 +30,7 @@ begin_connect(const ChHandsRequest *request, int channel_fd, ChHandsReply *reply
         close(task.connection.socket_fd);
         return true;
     }
-    if (!ch_task_start(&task, NULL, task.pod.pidfd, do_step, reply)) {
+    if (!ch_task_start(&task, NULL, task.pod.pidfd, ch_step_do, reply)) {
         close(task.connection.socket_fd);
         close(task.pod.pidfd);
         return true;
@@ -368,17 +41,17 @@ begin_connect(const ChHandsRequest *request, int channel_fd, ChHandsReply *reply
 static int
 given_fd(const ChPodEntry *pod, const ChHandsRequest *request)
 {
-    switch (steps[request->op].on) {
-    case ON_ROOT:
+    switch (ch_step_on(request->op)) {
+    case CH_STEP_ON_ROOT:
         return pod->root_fd;
-    case ON_PROCESS:
+    case CH_STEP_ON_PROCESS:
         return pod->pidfd;
-    case ON_NET:
+    case CH_STEP_ON_NET:
         return pod->net_fds[request->net];
-    case ON_MOUNTS:
-    case ON_FILES:
-    case ON_SOURCE:
-    case ON_NOTHING:
+    case CH_STEP_ON_MOUNTS:
+    case CH_STEP_ON_FILES:
+    case CH_STEP_ON_SOURCE:
+    case CH_STEP_ON_NOTHING:
         break;
     }
     g_assert_not_reached();
@@ -412,7 +85,7 @@ begin_inside(const ChHandsRequest *request, const void *bytes, int channel_fd, C
     if (pod == NULL)
         return true;
     task.pod = *pod;
-    return !ch_task_start(&task, bytes, given_fd(pod, request), do_step, reply);
+    return !ch_task_start(&task, bytes, given_fd(pod, request), ch_step_do, reply);
 }
 
 /* With a label: the child waits for who makes it. */
@@ -433,7 +106,7 @@ begin_labelled_tap(const ChHandsRequest *request, int channel_fd, ChHandsReply *
     if (result != 0)
         return !ch_reply_fail(reply, result, "ask for tap device named %s", request->name);
     task.pod = *pod;
-    return !ch_task_start(&task, NULL, fd, do_step, reply);
+    return !ch_task_start(&task, NULL, fd, ch_step_do, reply);
 }
 
 static bool
@@ -468,12 +141,12 @@ begin_by_uid(const ChHandsRequest *request, const void *bytes, int channel_fd, C
     ChTask task = {.request = *request,
                    .channel_fd = channel_fd,
                    .is_direct = true,
-                   .is_on_mounts = steps[request->op].on == ON_MOUNTS};
+                   .is_on_mounts = ch_step_on(request->op) == CH_STEP_ON_MOUNTS};
 
     if (request->n_bytes > 0 && !ch_hands_path_is_valid(bytes, request->n_bytes))
         return !ch_reply_fail(reply, EINVAL, "refused the path in an image");
     (void)g_strlcpy(task.pod.uid, request->uid, sizeof(task.pod.uid));
-    return !ch_task_start(&task, bytes, -EBADF, do_step, reply);
+    return !ch_task_start(&task, bytes, -EBADF, ch_step_do, reply);
 }
 
 static void

@@ -18,8 +18,11 @@ ch_container_disk_sums_free(ChContainerDiskSums *sums)
 }
 
 static bool
-sum_item(
-    ChDiskSetup *setup, const ChDiskPlanItem *item, uint32_t *out_crc, bool *out_is_gone, GError **error)
+sum_item(ChDiskSetup *setup,
+         const ChDiskPlanItem *item,
+         uint32_t *out_crc,
+         bool *out_is_gone,
+         GError **error)
 {
     ChDiskSource source;
     ChHandsRequest request;

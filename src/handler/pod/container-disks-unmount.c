@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* container-disks-unmount: takes away what was mounted, by the record and what the VMI says. Spec: 05
- * §6.7. */
+/* container-disks-unmount: takes away what was mounted, by the record and what the VMI says. Spec:
+ * 05 §6.7. */
 
 #include "handler/pod/container-disks-internal.h"
 
 #include "handler/pod/mount-record.h"
 #include "lib/base/errors.h"
+#include "lib/base/log.h"
 
 typedef struct {
     char *pod_uid; /* owned */
