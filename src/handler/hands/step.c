@@ -3,7 +3,6 @@
 #include "handler/hands/step.h"
 
 #include "handler/hands/cgroup-step.h"
-#include "handler/hands/inside.h"
 #include "handler/hands/inside-daemons.h"
 #include "handler/hands/inside-devices.h"
 #include "handler/hands/inside-disk.h"
@@ -16,11 +15,12 @@
 #include "handler/hands/inside-passt.h"
 #include "handler/hands/inside-sum.h"
 #include "handler/hands/inside-unmount.h"
+#include "handler/hands/inside.h"
 #include "handler/hands/labeller.h"
 #include "handler/hands/launcher.h"
 #include "handler/hands/net-check.h"
-#include "handler/hands/process.h"
 #include "handler/hands/process-sched.h"
+#include "handler/hands/process.h"
 #include "handler/hands/reply.h"
 #include "lib/linux/clock.h"
 

@@ -25,5 +25,5 @@ typedef enum {
 ChStepOn ch_step_on(uint32_t op);
 
 /* A ChStepFunc. */
-bool ch_step_do(
-    const ChStep *step, const void *bytes, int given_fd, int *out_fd, ChHandsReply *reply);
+bool
+ch_step_do(const ChStep *step, const void *bytes, int given_fd, int *out_fd, ChHandsReply *reply);

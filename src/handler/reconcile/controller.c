@@ -2,45 +2,15 @@
 
 #include "handler/reconcile/controller.h"
 
-#include <pthread.h>
 #include <string.h>
 
-#include "handler/reconcile/final-phases.h"
-#include "handler/reconcile/last-lines.h"
+#include "handler/reconcile/controller-internal.h"
 #include "handler/reconcile/pass.h"
-#include "handler/reconcile/retry-manager.h"
-#include "handler/reconcile/sriov-plug.h"
-#include "handler/reconcile/stages.h"
-#include "lib/base/errors.h"
-#include "lib/base/log.h"
 #include "lib/base/time.h"
-#include "lib/kube/expectations.h"
-#include "lib/kube/workqueue.h"
 
 #define IO_RETRY_INITIAL_US (10 * CH_SECOND_US)
 #define IO_RETRY_MAX_US     (180 * CH_SECOND_US)
 #define IO_RETRY_WINDOW_US  (30 * CH_SECOND_US)
-#define REPORT_US           CH_SECOND_US /* from a launcher's answer until it reports what it did */
-
-struct ChController {
-    ChReconcileEnv env;
-    ChWorkqueue *queue;
-    ChTimer *delay_timer; /* the next delayed key */
-    ChTimer *sweep_timer;
-    GQueue writing; /* ChPass, owned: they ran, and wait for the API server */
-    ChFinalPhases *final_phases;
-    bool is_started;
-
-    /* Told by passes as well: `lock` guards the six below, and is never held across I/O. */
-    pthread_mutex_t lock;
-    ChExpectations *expectations;
-    ChRetryManager *io_retries;
-    ChSriovPlugs *sriov_plugs;
-    GHashTable *stopping; /* VMI UID (owned) -> monotonic time, owned */
-    GHashTable *synced;   /* the same */
-    ChStages *stages;
-    ChLastLines *last_lines;
-};
 
 static const char *const hook_texts[] = {
     [CH_HOOK_PRE_VM_START] = "PreVMStart",
@@ -64,230 +34,6 @@ ch_controller_sync_counter_new(void)
     return ch_counter_new("kubevirt_vmi_sync_total",
                           "Total number of times a VirtualMachineInstance has been synced.",
                           labels);
-}
-
-/* --- what passes tell */
-
-void
-ch_controller_expect_write(ChController *controller, const char *key)
-{
-    pthread_mutex_lock(&controller->lock);
-    ch_expectations_set(controller->expectations, key, 1, ch_time_now_us());
-    pthread_mutex_unlock(&controller->lock);
-}
-
-void
-ch_controller_drop_expectations(ChController *controller, const char *key)
-{
-    pthread_mutex_lock(&controller->lock);
-    ch_expectations_delete(controller->expectations, key);
-    pthread_mutex_unlock(&controller->lock);
-}
-
-int64_t
-ch_controller_ask_io_retry(ChController *controller, const char *uid)
-{
-    int64_t delay_us;
-
-    pthread_mutex_lock(&controller->lock);
-    delay_us = ch_retry_manager_ask(controller->io_retries, uid, ch_time_now_us());
-    pthread_mutex_unlock(&controller->lock);
-    return delay_us;
-}
-
-int64_t
-ch_controller_ask_sriov_plug(ChController *controller, const char *uid)
-{
-    int64_t delay_us;
-
-    pthread_mutex_lock(&controller->lock);
-    delay_us = ch_sriov_plugs_ask(controller->sriov_plugs, uid, ch_time_now_us());
-    pthread_mutex_unlock(&controller->lock);
-    return delay_us;
-}
-
-int64_t
-ch_controller_sriov_plug_tried(ChController *controller, const char *uid)
-{
-    const int64_t now_us = ch_time_now_us();
-    int64_t delay_us;
-
-    pthread_mutex_lock(&controller->lock);
-    ch_sriov_plugs_tried(controller->sriov_plugs, uid, now_us);
-    delay_us = ch_sriov_plugs_ask(controller->sriov_plugs, uid, now_us);
-    pthread_mutex_unlock(&controller->lock);
-    return delay_us;
-}
-
-void
-ch_controller_forget_sriov_plug(ChController *controller, const char *uid)
-{
-    pthread_mutex_lock(&controller->lock);
-    ch_sriov_plugs_forget(controller->sriov_plugs, uid);
-    pthread_mutex_unlock(&controller->lock);
-}
-
-void
-ch_controller_remember_phase(ChController *controller, const char *uid, ChPhase phase)
-{
-    ch_final_phases_keep(controller->final_phases, uid, phase);
-}
-
-static void
-remove_phase_work(gpointer data) /* worker */
-{
-    ch_final_phases_remove_file(data);
-    g_free(data);
-}
-
-void
-ch_controller_forget_phase(ChController *controller, const char *uid)
-{
-    char *path = ch_final_phases_forget(controller->final_phases, uid);
-
-    if (path != NULL)
-        ch_worker_pool_run(controller->env.pool, remove_phase_work, path, g_free);
-}
-
-ChPhase
-ch_controller_recall_phase(ChController *controller, const char *uid)
-{
-    return ch_final_phases_find(controller->final_phases, uid);
-}
-
-int64_t
-ch_controller_stopping_for(ChController *controller, const char *uid, bool begins)
-{
-    const int64_t now_us = ch_time_now_us();
-    const int64_t *since;
-    int64_t for_us;
-
-    pthread_mutex_lock(&controller->lock);
-    since = g_hash_table_lookup(controller->stopping, uid);
-    for_us = since != NULL ? now_us - *since : -1;
-    if (since == NULL && begins)
-        g_hash_table_insert(
-            controller->stopping, g_strdup(uid), g_memdup2(&now_us, sizeof(now_us)));
-    pthread_mutex_unlock(&controller->lock);
-    return for_us;
-}
-
-bool
-ch_controller_note_sync(ChController *controller, const char *uid)
-{
-    const int64_t now_us = ch_time_now_us();
-    bool is_first;
-
-    pthread_mutex_lock(&controller->lock);
-    is_first =
-        g_hash_table_replace(controller->synced, g_strdup(uid), g_memdup2(&now_us, sizeof(now_us)));
-    pthread_mutex_unlock(&controller->lock);
-    return is_first;
-}
-
-void
-ch_controller_forget_sync(ChController *controller, const char *uid)
-{
-    pthread_mutex_lock(&controller->lock);
-    g_hash_table_remove(controller->synced, uid);
-    pthread_mutex_unlock(&controller->lock);
-}
-
-bool
-ch_controller_is_sync_fresh(ChController *controller, const char *uid)
-{
-    const int64_t *since;
-    bool is_fresh;
-
-    pthread_mutex_lock(&controller->lock);
-    since = g_hash_table_lookup(controller->synced, uid);
-    is_fresh = since != NULL && ch_time_now_us() - *since < REPORT_US;
-    pthread_mutex_unlock(&controller->lock);
-    return is_fresh;
-}
-
-static void
-log_stage(ChController *controller, const char *key, const char *uid, ChStage stage)
-{
-    int64_t elapsed_us;
-    bool is_news;
-    const char *slash = strchr(key, '/');
-    g_autofree char *namespace_ = slash != NULL ? g_strndup(key, (gsize)(slash - key)) : NULL;
-
-    pthread_mutex_lock(&controller->lock);
-    is_news = ch_stages_finish(controller->stages, uid, stage, ch_time_now_us(), &elapsed_us);
-    pthread_mutex_unlock(&controller->lock);
-    if (is_news) {
-        const ChLogField fields[] = {{"stage", ch_stage_text(stage), 0},
-                                     {"elapsedMs", NULL, elapsed_us / CH_MS_US}};
-        const ChLogContext context = {.controller = "vm",
-                                      .namespace_ = namespace_,
-                                      .name = slash != NULL ? slash + 1 : key,
-                                      .kind = "VirtualMachineInstance",
-                                      .uid = uid,
-                                      .fields = fields,
-                                      .n_fields = G_N_ELEMENTS(fields)};
-
-        ch_log_info(&context, "stage finished");
-    }
-}
-
-bool
-ch_controller_is_news(ChController *controller, const ChPass *pass, const char *line)
-{
-    bool is_news = true;
-
-    if (pass->facts.existence != CH_EXISTENCE_EXISTS)
-        return is_news; /* such a pass is rare, and nothing may be kept by its UID */
-    pthread_mutex_lock(&controller->lock);
-    is_news = ch_last_lines_is_news(controller->last_lines, pass->vmi.uid, line);
-    pthread_mutex_unlock(&controller->lock);
-    return is_news;
-}
-
-void
-ch_controller_stage(ChController *controller, const ChPass *pass, ChStage stage)
-{
-    log_stage(controller, pass->key, pass->vmi.uid, stage);
-}
-
-typedef struct {
-    ChController *controller;
-    char *key, *uid;
-} DomainPost;
-
-static void
-domain_post_free(gpointer data)
-{
-    DomainPost *post = data;
-
-    g_free(post->key);
-    g_free(post->uid);
-    g_free(post);
-}
-
-static void
-forget_domain(gpointer data) /* loop thread */
-{
-    DomainPost *post = data;
-    const ChReconcileEnv *env = &post->controller->env;
-
-    env->seam.forget_domain(env->seam_data, post->key, post->uid);
-}
-
-void
-ch_controller_forget_domain(ChController *controller, const char *key, const char *uid)
-{
-    DomainPost *post = g_new(DomainPost, 1);
-
-    pthread_mutex_lock(&controller->lock);
-    ch_sriov_plugs_forget(controller->sriov_plugs, uid);
-    g_hash_table_remove(controller->stopping, uid);
-    g_hash_table_remove(controller->synced, uid);
-    pthread_mutex_unlock(&controller->lock);
-    ch_guest_panics_forget(controller->env.panics, uid);
-    *post = (DomainPost){controller, g_strdup(key), g_strdup(uid)};
-    ch_loop_post(controller->env.loop, forget_domain, post, domain_post_free);
 }
 
 /* --- the queue */
@@ -567,9 +313,9 @@ ch_controller_domain_seen(ChController *controller,
 {
     if (status[0] == '\0' || g_str_equal(status, "Unknown")) /* our own word, not a launcher's */
         return;
-    log_stage(controller, key, uid, CH_STAGE_DEFINED);
+    ch_controller_log_stage(controller, key, uid, CH_STAGE_DEFINED);
     if (g_str_equal(status, "Running"))
-        log_stage(controller, key, uid, CH_STAGE_STARTED);
+        ch_controller_log_stage(controller, key, uid, CH_STAGE_STARTED);
 }
 
 /* --- life */

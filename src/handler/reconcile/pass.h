@@ -110,7 +110,7 @@ bool ch_act_run_hooks(const ChPass *pass, ChHook hook, const char *uid, GError *
 /* act.c: the final clean-up of VMI @uid of this key. Spec 01 §21.2 */
 bool ch_act_clean_up(ChPass *pass, const char *uid, GError **error);
 
-/* controller.c: what a pass tells while it runs. Thread: any. */
+/* controller-memory.c: what a pass tells while it runs. Thread: any. */
 /* A write of the VMI begins: no pass before its watch event. */
 void ch_controller_expect_write(ChController *controller, const char *key);
 void ch_controller_drop_expectations(ChController *controller, const char *key);

@@ -2,7 +2,7 @@
 
 /*
  * test-controller-node: what the controller works with, in one process: an API server, a launcher,
- * the launcher's pod, the snapshots. Included by test-controller.c and test-observe.c only.
+ * the launcher's pod, the snapshots. Included by test-controller*.c and test-observe.c only.
  *
  * The loop is turned by the test's thread, which also is the API server's; passes run on the pool,
  * the launcher on a loop of its own. Everything that others would see is written down: in `trace`
