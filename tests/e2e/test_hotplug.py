@@ -257,7 +257,7 @@ def test_vm_begins_with_what_is_plugged_in(chandler, tmp_path):
 def test_wrong_wishes_are_refused(chandler, tmp_path):
     assert "there is no VM 'nobody'" in chandler.fails("attach", "nobody", "/dev/null")
     assert "neither a file, nor a block device" in chandler.fails("attach", "hotplug", "/dev/null")
-    assert "No such file" in chandler.fails("attach", "hotplug", str(tmp_path / "nothing.img"))
+    assert "no such file" in chandler.fails("attach", "hotplug", str(tmp_path / "nothing.img"))
     assert "has no file disk.img" in chandler.fails("attach", "hotplug", str(tmp_path))
     with loop_device(make_image(tmp_path / "held.img", "held")) as device:
         holder = os.open(device, os.O_RDONLY | os.O_EXCL)  # as a mount does
