@@ -169,7 +169,7 @@ set_v2(const ChCgroup *cgroup,
         result = ch_cgroup_bpf_set_devices(cgroup->scope_fd, &allowed, &step);
     if (result == 0)
         result = ch_cgroup_bpf_set_devices(cgroup->dir_fd, &allowed, &step);
-    if (result < 0 && !ch_device_rules_only_allow_all(&list))
+    if (result < 0 && (ch_reply_is_shortage(result) || !ch_device_rules_only_allow_all(&list)))
         return ch_reply_fail(reply, result, TEXT "%s", step);
     reply->size = (uint64_t)-result;
     return true;

@@ -296,18 +296,20 @@ static bool
 attach(Target *target, int source_fd, const ChFileId *id, ChHandsReply *reply)
 {
     ch_autofd int tree_fd = ch_mount_tree_clone(source_fd);
-    int result = tree_fd;
+    int result = target->fd < 0 ? -ESTALE : tree_fd; /* a pod removed what was just made */
+    bool is_attached;
 
     if (result >= 0)
         result = ch_mount_tree_restrict(tree_fd, false);
     if (result >= 0 || result == -ENOSYS)
         result = ch_mount_tree_attach(tree_fd, target->fd);
-    if (result >= 0)
+    is_attached = result >= 0;
+    if (is_attached)
         result = target_look(target);
-    if (result >= 0 && !is_same(target, id)) {
-        (void)ch_mount_detach_root(tree_fd); /* a pod renamed what it lies on */
-        result = -ESTALE;
-    }
+    if (result >= 0 && !is_same(target, id))
+        result = -ESTALE; /* a pod renamed what it lies on */
+    if (is_attached && result < 0)
+        (void)ch_mount_detach_root(tree_fd);
     reply->size += result >= 0;
     return result >= 0 || ch_reply_fail_step(reply,
                                              CH_HANDS_STEP_MOUNT,

@@ -251,12 +251,14 @@ sweep_below(int dir_fd, ChHandsReply *reply)
     below.dir[length] = '\0';
     for (int i = 0; i < MAX_VOLUMES && result == 0; i++) {
         result = find_below(&below);
+        if (result == -ENOENT)
+            return true;
         if (result == 0)
             result = detach_below(dir_fd, below.rest);
         if (result == 0)
             reply->size++;
-        else if (result == -ENOENT && find_below(&below) == -ENOENT)
-            return true;
+        else if (result == -ENOENT) /* renamed meanwhile: looked for again */
+            result = 0;
     }
     return ch_reply_fail_step(
         reply, CH_HANDS_STEP_UNMOUNT, result == 0 ? EBUSY : result, "umount what was renamed");

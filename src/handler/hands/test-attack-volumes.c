@@ -4,8 +4,8 @@
  * block nodes, hotplugged file systems, the sweep after them, images on claims, sockets of file
  * systems, owners, cgroups. */
 
+#include "handler/hands/test-attack-reach.h"
 #include "handler/hands/test-fake-cgroup.h"
-#include "handler/hands/test-fake-enemy.h"
 #include "lib/linux/device-rules.h"
 
 #define ATTACH_UID  "aaaabbbb-0000-4000-8000-000000000009"
@@ -356,11 +356,18 @@ test_races(void)
     end_stage(&stage);
 }
 
+static void
+test_reach(void)
+{
+    attack_reach_check(REACH_VOLUMES, operations, G_N_ELEMENTS(operations));
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     enemy_leave_node();
+    g_test_add_func("/attack-volumes/reach", test_reach);
     g_test_add_func("/attack-volumes/races", test_races);
     return g_test_run();
 }

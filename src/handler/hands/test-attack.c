@@ -2,7 +2,8 @@
 
 /* A hostile pod against what brings its VM up: sockets, pipes, devices, images, container disks. */
 
-#include "handler/hands/test-fake-enemy.h"
+#include "handler/hands/test-attack-reach.h"
+#include "handler/hands/test-fake-passt.h"
 
 typedef struct {
     Enemy enemy;
@@ -10,6 +11,7 @@ typedef struct {
     FakeDisk boot; /* serves kernel-boot.sock */
     int qemu_fd;   /* listens in the pod; takes no connection: what fails then is no matter */
     int decoy_fd;  /* listens at outside/dir/downwardmetrics.sock */
+    pid_t passt;   /* takes connections, and asks for nothing */
 } Stage;
 
 static const EnemyPlace places[] = {
@@ -38,6 +40,9 @@ static const EnemyPlace places[] = {
     {.path = "root/run/kubevirt-private/downwardmetrics-channel"},
     {.path = "root/run/kubevirt-private/downwardmetrics-channel/downwardmetrics.sock",
      .bait = "socket"},
+    {.path = "root/run/libvirt/qemu/run"},
+    {.path = "root/" FAKE_PASST_DIR},
+    {.path = "root/" FAKE_PASST_DIR "/vm.socket.repair", .bait = "socket"},
     {.path = "root/dev"},
     {.path = "root/dev/kvm", .bait = "device"},
     {.path = "root/dev/net"},
@@ -45,8 +50,13 @@ static const EnemyPlace places[] = {
     {.path = "root/var/run"},
 };
 
-static const char *const shadowed[] = {
-    "run/kubevirt", "run/kubevirt/sockets", "run/kubevirt-private", "dev", "dev/net", NULL};
+static const char *const shadowed[] = {FAKE_PASST_DIR,
+                                       "run/kubevirt",
+                                       "run/kubevirt/sockets",
+                                       "run/kubevirt-private",
+                                       "dev",
+                                       "dev/net",
+                                       NULL};
 
 #define DISK        .uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_DISK
 #define BOOT        .uid = FAKE_POD_UID, .mount = CH_HANDS_MOUNT_BOOT
@@ -60,7 +70,10 @@ static const EnemyOperation operations[] = {
     {.request = {.op = CH_HANDS_OP_PIPE_OPEN, .flags = CH_HANDS_NON_ROOT}},
     {.request = {.op = CH_HANDS_OP_DEVICES_OWN,
                  .devices = CH_HANDS_DEVICE_KVM | CH_HANDS_DEVICE_TUN}},
+    {.request = {.op = CH_HANDS_OP_PIPE_CLOSE}},
     {{.op = CH_HANDS_OP_DHCP_STORE, .name = "eth0"}, BYTES("{}")},
+    {.request = {.op = CH_HANDS_OP_DHCP_REMOVE, .name = "eth0"}},
+    {.request = {.op = CH_HANDS_OP_PASST_REPAIR}},
     {.request =
          {.op = CH_HANDS_OP_IMAGE_STAT, .image = CH_HANDS_IMAGE_SECRET, .uid = "ns", .name = "v"}},
     {{.op = CH_HANDS_OP_METRICS_WRITE}, BYTES("<metrics></metrics>\n")},
@@ -68,6 +81,7 @@ static const EnemyOperation operations[] = {
     {.request = {.op = CH_HANDS_OP_SOURCE_LOOK, DISK}},
     {.request = {.op = CH_HANDS_OP_TARGET_LOOK, DISK}},
     {{.op = CH_HANDS_OP_MOUNT, DISK, .source_uid = FAKE_POD_UID}, BYTES("disk/file")},
+    {{.op = CH_HANDS_OP_IMAGE_SUM, DISK}, BYTES("disk/file")},
     {.request = {.op = CH_HANDS_OP_UNMOUNT, DISK}},
     {{.op = CH_HANDS_OP_MOUNT, BOOT, .source_uid = FAKE_POD_UID}, BYTES("boot/vmlinuz")},
     {.request = {.op = CH_HANDS_OP_UNMOUNT, BOOT}},
@@ -88,6 +102,7 @@ make_outside(Stage *stage)
     test_tree_write(enemy->outside, "dir/downwardapi-disks/vhostmd0", "secret");
     test_tree_mkdir(enemy->outside, "dir/net");
     test_tree_mkdir(enemy->outside, "dir/kubevirt/sockets");
+    test_tree_mkdir(enemy->outside, "dir/passt");
     test_tree_mkdir(enemy->outside, "dir/kernel-boot");
     test_tree_mkdir(enemy->outside, "dir/sockets");
     test_tree_write(enemy->outside, "dir/file", "secret");
@@ -97,6 +112,22 @@ make_outside(Stage *stage)
     test_tree_write(enemy->outside, "dir/vif-cache-eth0.json", "secret");
     enemy_make_node(enemy, "dir/kvm", S_IFCHR | 0600, makedev(10, 232));
     enemy_make_node(enemy, "dir/net/tun", S_IFCHR | 0600, makedev(10, 200));
+}
+
+static void
+start_passt(Stage *stage)
+{
+    const char *root = stage->enemy.pod.root;
+    int fd;
+
+    test_tree_mkdir(root, FAKE_PASST_DIR);
+    fd = fake_passt_listen(root, "vm.socket.repair");
+    stage->passt = fork();
+    if (stage->passt == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fake_pod_serve(fd, true);
+    }
+    close(fd);
 }
 
 static void
@@ -123,6 +154,7 @@ make_pod(Stage *stage)
     tun = fake_pod_path(pod, "dev/net/tun");
     g_assert_cmpint(mknod(kvm, S_IFCHR | 0600, makedev(10, 232)), ==, 0);
     g_assert_cmpint(mknod(tun, S_IFCHR | 0600, makedev(10, 200)), ==, 0);
+    start_passt(stage);
     pod->accepts = true;
     fake_pod_start_launcher(pod, false);
     fake_disk_init(&stage->disk, pod->dir, disks, "disk_0.sock", "image");
@@ -148,6 +180,7 @@ end_stage(Stage *stage)
     }
     fake_disk_clear(&stage->disk);
     fake_disk_clear(&stage->boot);
+    enemy_stop_attack(stage->passt);
     close(stage->decoy_fd);
     close(stage->qemu_fd);
     enemy_clear(&stage->enemy);
@@ -173,11 +206,18 @@ test_races(void)
     end_stage(&stage);
 }
 
+static void
+test_reach(void)
+{
+    attack_reach_check(REACH_START, operations, G_N_ELEMENTS(operations));
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     enemy_leave_node();
+    g_test_add_func("/attack/reach", test_reach);
     g_test_add_func("/attack/races", test_races);
     return g_test_run();
 }

@@ -39,9 +39,12 @@ typedef struct {
     FakeVm vm;
     FakeDisk disk, boot, volume;
     FakeCgroup devices, cpuset; /* the pod's */
+    FakeCgroup unified;         /* the same, of the v2 hierarchy */
     pid_t server;               /* of what else listens in the pod */
     pid_t pit;                  /* looks like the kernel's timer thread; 0: none */
     bool has_label;             /* the pod's root has one */
+    char *share, *run, *node;   /* the node's directories */
+    char *private_dir, *sysfs;
 } FakeAll;
 
 /* (transfer full): below the temporary directory */
@@ -254,6 +257,9 @@ fake_all_cgroups(FakeAll *all)
 {
     fake_cgroup_init(&all->devices, "/sys/fs/cgroup/devices", "devices.list");
     fake_cgroup_init(&all->cpuset, "/sys/fs/cgroup/cpuset", "cpuset.cpus");
+    fake_cgroup_init(&all->unified, "/sys/fs/cgroup/unified", "cgroup.controllers");
+    if (all->unified.dir != NULL)
+        fake_cgroup_take(&all->unified, all->pod.pid);
     if (all->devices.dir == NULL || all->cpuset.dir == NULL)
         return;
     g_assert_true(fake_cgroup_write(&all->devices, "devices.deny", "a"));
@@ -264,6 +270,37 @@ fake_all_cgroups(FakeAll *all)
     fake_cgroup_take(&all->cpuset, all->pod.pid);
     fake_cgroup_take(&all->cpuset, all->vm.qemu);
     fake_cgroup_take(&all->cpuset, all->vm.virtqemud);
+}
+
+/* (transfer full) */
+static inline char *
+fake_all_proc_cgroup(const FakeAll *all)
+{
+    return g_strdup_printf("/proc/%d/cgroup", (int)all->pod.pid);
+}
+
+/* For who reads /proc, as where there is no v1 hierarchy. */
+static inline void
+fake_all_show_unified(const FakeAll *all)
+{
+    g_autofree char *path = fake_all_proc_cgroup(all);
+    g_autofree char *fake = fake_all_path(all, "launcher-cgroup");
+    g_autofree char *text = NULL;
+    const char *line;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    line = g_strrstr(text, "0::");
+    g_assert_nonnull(line);
+    test_tree_write(all->pod.dir, "launcher-cgroup", line);
+    g_assert_cmpint(mount(fake, path, NULL, MS_BIND, NULL), ==, 0);
+}
+
+static inline void
+fake_all_show_all_cgroups(const FakeAll *all)
+{
+    g_autofree char *path = fake_all_proc_cgroup(all);
+
+    g_assert_cmpint(umount2(path, MNT_DETACH), ==, 0);
 }
 
 static inline bool
@@ -307,7 +344,6 @@ static inline void
 fake_all_init(FakeAll *all)
 {
     static ChDaemonPlaces places;
-    static char *private_dir, *sysfs;
 
     *all = (FakeAll){.server = 0};
     (void)umask(022);
@@ -322,18 +358,18 @@ fake_all_init(FakeAll *all)
                   "pods/" FAKE_ALL_ATTACHMENT "/" FAKE_HOTPLUG "/vol/pvc",
                   S_IFBLK | 0660,
                   FAKE_ALL_BLOCK);
-    places = (ChDaemonPlaces){fake_all_path(all, "share"),
-                              fake_all_path(all, "run"),
-                              fake_all_path(all, "node"),
-                              getpid()};
-    private_dir = fake_all_path(all, "private");
-    sysfs = fake_all_path(all, "sysfs");
+    all->share = fake_all_path(all, "share");
+    all->run = fake_all_path(all, "run");
+    all->node = fake_all_path(all, "node");
+    all->private_dir = fake_all_path(all, "private");
+    all->sysfs = fake_all_path(all, "sysfs");
+    places = (ChDaemonPlaces){all->share, all->run, all->node, getpid()};
     ch_launcher_set_pods_dir(all->pod.pods_dir);
     ch_target_set_pods_dir(all->pod.pods_dir);
-    ch_cache_set_dir(private_dir);
+    ch_cache_set_dir(all->private_dir);
     ch_mount_spaces_set_node(getpid());
     ch_inside_daemons_set_places(&places);
-    ch_inside_set_sysfs(sysfs);
+    ch_inside_set_sysfs(all->sysfs);
 }
 
 static inline void
@@ -368,5 +404,11 @@ fake_all_clear(FakeAll *all)
         fake_cgroup_clear(&child);
         fake_cgroup_clear(cgroup);
     }
+    fake_cgroup_clear(&all->unified);
+    g_free(all->share);
+    g_free(all->run);
+    g_free(all->node);
+    g_free(all->private_dir);
+    g_free(all->sysfs);
     fake_pod_clear(&all->pod);
 }

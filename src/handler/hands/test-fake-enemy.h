@@ -17,6 +17,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/linux/mount-tree.h"
+#include "lib/linux/safe-path.h"
 
 #define ENEMY_N_OPERATIONS 10000
 #define ENEMY_EMPTY_DIRS   "pods/" FAKE_POD_UID "/volumes/kubernetes.io~empty-dir"
@@ -33,6 +34,7 @@ typedef struct {
     ChHandsRequest request;
     const void *bytes;
     gsize n_bytes;
+    bool is_of_node; /* it is about no pod by name */
 } EnemyOperation;
 
 typedef struct Enemy {
@@ -44,9 +46,11 @@ typedef struct Enemy {
     const char *const *shadowed; /* directories of the pod that something is mounted over; NULL */
     const EnemyOperation *operations;
     gsize n_operations;
+    guint n_asked;                                             /* in all; 0: ENEMY_N_OPERATIONS */
     void (*describe)(const struct Enemy *enemy, GString *out); /* (nullable): more of outside */
     ChHands *hands;
     uint64_t handle;
+    ChFileId pipe; /* that was opened last */
 } Enemy;
 
 typedef void (*EnemyAttack)(const Enemy *enemy, guint32 seed);
@@ -202,7 +206,15 @@ enemy_stop_attack(pid_t pid)
 /* --- what is asked --- */
 
 static inline bool
-enemy_ask(const Enemy *enemy, gsize which)
+enemy_tell(const Enemy *enemy, ChHandsRequest request)
+{
+    request.dev = enemy->pipe.dev;
+    request.ino = enemy->pipe.ino;
+    return ch_hands_tell(enemy->hands, &request, NULL);
+}
+
+static inline bool
+enemy_ask(Enemy *enemy, gsize which)
 {
     const EnemyOperation *operation = &enemy->operations[which];
     ChHandsRequest request = operation->request;
@@ -211,9 +223,11 @@ enemy_ask(const Enemy *enemy, gsize which)
     ChHandsReply reply = {0};
     bool done;
 
-    if (request.uid[0] == '\0' || request.image != CH_HANDS_IMAGE_NONE)
+    if (!operation->is_of_node && (request.uid[0] == '\0' || request.image != CH_HANDS_IMAGE_NONE))
         request.handle = enemy->handle;
     request.n_bytes = (uint32_t)operation->n_bytes;
+    if (request.op == CH_HANDS_OP_PIPE_CLOSE)
+        return enemy_tell(enemy, request);
     done = operation->bytes == NULL
                ? ch_hands_call(enemy->hands, &request, &reply, &fd, &error)
                : ch_hands_call_with(enemy->hands, &request, operation->bytes, &reply, &fd, &error);
@@ -222,6 +236,8 @@ enemy_ask(const Enemy *enemy, gsize which)
         g_assert_error(error, CH_ERRNO, error->code); /* never CLOSED, never TIMEOUT */
         g_assert_cmpint(error->code, !=, EPROTO);
     }
+    if (done && request.op == CH_HANDS_OP_PIPE_OPEN)
+        enemy->pipe = (ChFileId){reply.dev, reply.ino};
     if (done && request.op == CH_HANDS_OP_CONNECT)
         g_assert_true(
             ch_hands_tell(enemy->hands,
@@ -326,6 +342,7 @@ enemy_fight(Enemy *enemy, const EnemyAttack *attacks, gsize n_attacks)
     g_autofree char *before = NULL;
     g_autofree char *after = NULL;
     pid_t attackers[4];
+    const guint n_asked = enemy->n_asked != 0 ? enemy->n_asked : ENEMY_N_OPERATIONS;
     guint n_done = 0;
 
     g_assert_cmpuint(n_attacks, <=, G_N_ELEMENTS(attackers));
@@ -337,7 +354,7 @@ enemy_fight(Enemy *enemy, const EnemyAttack *attacks, gsize n_attacks)
 
     for (gsize i = 0; i < n_attacks; i++)
         attackers[i] = enemy_start_attack(enemy, attacks[i]);
-    for (gsize i = 0, which = 0; i < ENEMY_N_OPERATIONS; i++) {
+    for (guint i = 0, which = 0; i < n_asked; i++) {
         n_done += enemy_ask(enemy, which);
         which = which + 1 < enemy->n_operations ? which + 1 : 0;
     }
@@ -345,12 +362,12 @@ enemy_fight(Enemy *enemy, const EnemyAttack *attacks, gsize n_attacks)
         enemy_stop_attack(attackers[i]);
     after = enemy_describe_outside(enemy);
 
-    g_test_message("%u of %d operations were done", n_done, ENEMY_N_OPERATIONS);
+    g_test_message("%u of %u operations were done", n_done, n_asked);
     g_assert_cmpstr(before, ==, after);
     g_assert_cmpint(accept4(enemy->outside_fd, NULL, NULL, SOCK_CLOEXEC), ==, -1);
     g_assert_cmpint(errno, ==, EAGAIN);
     g_assert_cmpuint(n_done, >, 0);
-    g_assert_cmpuint(n_done, <, ENEMY_N_OPERATIONS);
+    g_assert_cmpuint(n_done, <, n_asked);
     ch_hands_stop(enemy->hands);
 }
 

@@ -35,8 +35,9 @@ typedef struct {
     int channels[CH_HANDS_N_CHANNELS];
     pid_t server;
     gsize n_fds;      /* of the hands at rest */
-    gsize n_children; /* the same: the labeller, if there is one */
+    gsize n_children; /* the same: the process for labels, if there is one */
     uint64_t handle;
+    bool is_unified; /* the pod seems to be in the v2 hierarchy only */
     GString *faults; /* what was found */
     unsigned n_tried, n_missed;
 } Injector;
@@ -52,10 +53,25 @@ typedef struct InjectorCase {
     void (*describe)(const Injector *injector, GString *out); /* (nullable): more of its effect */
     bool (*is_possible)(const Injector *injector);            /* (nullable) */
     int done_errnum; /* what it says when it was done before; 0: nothing */
+    bool by_another; /* process, which may do it when its answer cannot be waited for */
     bool may_leave;  /* for an error of the device: what cannot be removed */
 } InjectorCase;
 
 /* --- the hands */
+
+#define INJECTOR_FILE "calls" /* what is shared, in the test's directory */
+
+static inline InjectorShared *
+injector_map(const char *path)
+{
+    ch_autofd int fd = open(path, O_RDWR | O_CLOEXEC);
+    InjectorShared *shared;
+
+    fake_pod_must(fd >= 0, "open what is shared");
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    fake_pod_must(shared != MAP_FAILED, "map what is shared");
+    return shared;
+}
 
 static InjectorShared *injector_shared; /* in the hands only */
 
@@ -192,17 +208,20 @@ injector_count_fds(pid_t pid)
     return n;
 }
 
+/* And theirs. */
 static inline gsize
-injector_count_children(const Injector *injector)
+injector_count_children(pid_t pid)
 {
-    g_autofree char *path =
-        g_strdup_printf("/proc/%d/task/%d/children", (int)injector->server, (int)injector->server);
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", (int)pid, (int)pid);
     g_autofree char *text = NULL;
+    g_auto(GStrv) numbers = NULL;
     gsize n = 0;
 
-    if (g_file_get_contents(path, &text, NULL, NULL))
-        for (const char *at = text; (at = strchr(at, ' ')) != NULL; at++)
-            n++;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return 0;
+    numbers = g_strsplit(text, " ", -1);
+    for (gsize i = 0; numbers[i] != NULL && numbers[i][0] != '\0'; i++)
+        n += 1 + injector_count_children((pid_t)strtol(numbers[i], NULL, 10));
     return n;
 }
 
@@ -221,20 +240,12 @@ injector_settle(Injector *injector)
         injector->shared->skew_us += 3000000;
         do {
             (void)injector_do(injector, &hello);
-            if (injector_count_children(injector) == injector->n_children)
+            if (injector_count_children(injector->server) == injector->n_children)
                 return true;
             g_usleep(200);
         } while (ch_clock_us() < next_us);
     }
     return false;
-}
-
-/* Takes what is there now as what is to be there between operations. */
-static inline void
-injector_rest(Injector *injector)
-{
-    injector->n_children = injector_count_children(injector);
-    injector->n_fds = injector_count_fds(injector->server);
 }
 
 /* After an operation: whether the hands are as they were at first. */
