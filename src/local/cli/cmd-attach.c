@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * attach, detach: a volume for a VM that runs. The commands change the VM's specification, as
- * virtctl's addvolume and removevolume do, and wait until the guest has the disk, or lost it.
+ * attach, detach: a volume or a network for a VM that runs. The commands change the VM's
+ * specification, as virtctl's addvolume and removevolume do, and wait until the guest has the disk
+ * or NIC, or lost it.
  */
 
 #include <errno.h>
@@ -17,14 +18,15 @@
 #include "lib/base/fd.h"
 #include "lib/base/time.h"
 #include "local/cli/cli.h"
+#include "local/cli/network-edit.h"
+#include "local/cli/nic-plug.h"
 #include "local/cli/resource.h"
+#include "local/cli/vm-edit.h"
 #include "local/cli/vms.h"
 #include "local/cli/volume-edit.h"
 
-#define LIMIT_US      (180 * CH_SECOND_US)
-#define POLL_MS       100
-#define MAX_CONFLICTS 20
-#define HTTP_CONFLICT 409
+#define LIMIT_US (180 * CH_SECOND_US)
+#define POLL_MS  100
 
 typedef struct {
     ChClient *client;
@@ -35,44 +37,24 @@ typedef struct {
 
 /* --- the VM's specification ------------------------------------------------------------------- */
 
-/* Returns: false: see @error; the change is told by @edit (to add), or leaves @out_claim */
 static bool
-change_once(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
+add_volume(ChJson *vmi, gpointer edit, GError **error)
 {
-    g_autofree char *path =
-        ch_cli_resource_path(ch_cli_vmis, context->cli->namespace_, context->vm);
-    g_autoptr(ChJson) vmi = ch_vm_get(context->client, context->cli, context->vm, error);
-    g_autoptr(ChJson) stored = NULL;
-
-    if (vmi == NULL)
-        return false;
-    if (ch_vm_is_final(vmi) || ch_json_at(vmi, "metadata", "deletionTimestamp") != NULL)
-        return ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", context->vm);
-    if (!(edit != NULL ? ch_vmi_add_volume(vmi, edit, error)
-                       : ch_vmi_remove_volume(vmi, context->volume, out_claim, error)))
-        return false;
-    stored = ch_client_request(
-        context->client, &(ChClientRequest){.method = "PUT", .path = path, .body = vmi}, error);
-    return stored != NULL;
+    return ch_vmi_add_volume(vmi, edit, error);
 }
 
-/* The agent and the pod runner write to it too. */
-static bool
-change(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
-{
-    for (int i = 0;; i++) {
-        g_autoptr(GError) failure = NULL;
+typedef struct {
+    const char *volume;
+    char *claim; /* owned: out */
+} Removal;
 
-        if (change_once(context, edit, out_claim, &failure))
-            return true;
-        if (i == MAX_CONFLICTS || !g_error_matches(failure, CH_KUBE_ERROR, HTTP_CONFLICT)) {
-            g_propagate_error(error, g_steal_pointer(&failure));
-            return false;
-        }
-        if (out_claim != NULL)
-            g_clear_pointer(out_claim, g_free);
-        ch_cli_wait_ms(POLL_MS);
-    }
+static bool
+remove_volume(ChJson *vmi, gpointer data, GError **error)
+{
+    Removal *removal = data;
+
+    g_clear_pointer(&removal->claim, g_free);
+    return ch_vmi_remove_volume(vmi, removal->volume, &removal->claim, error);
 }
 
 /* --- waiting ---------------------------------------------------------------------------------- */
@@ -246,10 +228,11 @@ attach(const Context *context, const char *source, const char *bus, bool waits, 
     const bool is_path = strchr(source, '/') != NULL;
     g_autofree char *claim = is_path ? make_claim(context, source, error) : g_strdup(source);
     g_autofree char *target = NULL;
+    ChVolumeEdit edit = {context->volume, claim, bus};
 
     if (claim == NULL)
         return false;
-    if (!change(context, &(ChVolumeEdit){context->volume, claim, bus}, NULL, error)) {
+    if (!ch_vm_edit(context->client, context->cli, context->vm, add_volume, &edit, error)) {
         if (is_path && !g_error_matches(*error, CH_ERROR, CH_ERROR_EXISTS))
             (void)remove_claim_of_ours(context, claim, NULL);
         return false;
@@ -264,61 +247,151 @@ attach(const Context *context, const char *source, const char *bus, bool waits, 
     return true;
 }
 
+/* Of `attach`. */
+typedef struct {
+    char **arguments;
+    const char *name, *bus, *network, *mac; /* (nullable) */
+    bool no_wait;
+} Options;
+
+static bool
+attach_volume(ChClient *client, const ChCli *cli, const Options *options, GError **error)
+{
+    const char *vm = options->arguments[0];
+    const char *source = options->arguments[1];
+    const char *bus = options->bus != NULL ? options->bus : "virtio";
+    g_autoptr(ChJson) vmi = ch_vm_get(client, cli, vm, error);
+    g_autofree char *name =
+        options->name != NULL ? g_strdup(options->name) : ch_volume_name_of_path(source);
+
+    /* Before a claim is made: of the same name is the claim of the volume that is there. */
+    if (vmi == NULL || !ch_vmi_check_name_free(vmi, name, error))
+        return false;
+    return attach(&(Context){client, cli, vm, name}, source, bus, !options->no_wait, error);
+}
+
+static bool
+attach_network(ChClient *client, const ChCli *cli, const Options *options, GError **error)
+{
+    g_autofree char *name = options->name != NULL ? g_strdup(options->name)
+                                                  : ch_network_name_of_definition(options->network);
+
+    return ch_nic_plug(&(ChNicPlug){client, cli, options->arguments[0], !options->no_wait},
+                       &(ChNetworkEdit){name, options->network, options->mac},
+                       error);
+}
+
+static bool
+check_options(const Options *options, GError **error)
+{
+    const bool has_source = options->arguments[1] != NULL;
+
+    if (options->network == NULL && !has_source)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "say what to attach: a claim, a path, or --network DEFINITION");
+    if (options->network != NULL && has_source)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "'%s' and --network are two things to attach: one at a time",
+                       options->arguments[1]);
+    if (options->network != NULL && options->bus != NULL)
+        return ch_fail(error, CH_ERROR_INVALID, "--bus is for volumes, not for networks");
+    if (options->network == NULL && options->mac != NULL)
+        return ch_fail(error, CH_ERROR_INVALID, "--mac is for networks: see --network");
+    return options->bus == NULL || is_bus(options->bus, error);
+}
+
 bool
 ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
 {
     g_autofree char *name = NULL;
     g_autofree char *bus = NULL;
+    g_autofree char *network = NULL;
+    g_autofree char *mac = NULL;
     gboolean no_wait = FALSE;
     const GOptionEntry entries[] = {{"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
                                     {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
+                                    {"network", 0, 0, G_OPTION_ARG_STRING, &network, NULL, NULL},
+                                    {"mac", 0, 0, G_OPTION_ARG_STRING, &mac, NULL, NULL},
                                     {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
-    g_autoptr(ChJson) vmi = NULL;
 
-    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
-        !is_bus(bus != NULL ? bus : "virtio", error))
+    if (!ch_cli_parse(cli, argc, argv, entries, 1, 2, &arguments, error))
+        return false;
+    const Options options = {arguments, name, bus, network, mac, no_wait};
+    if (!check_options(&options, error))
         return false;
     client = ch_client_new(cli, error);
-    vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
-    if (vmi == NULL)
+    if (client == NULL)
         return false;
-    if (name == NULL)
-        name = ch_volume_name_of_path(arguments[1]);
-    /* Before a claim is made: of the same name is the claim of the volume that is there. */
-    if (!ch_vmi_check_name_free(vmi, name, error))
+    return network != NULL ? attach_network(client, cli, &options, error)
+                           : attach_volume(client, cli, &options, error);
+}
+
+static bool
+detach_volume(const Context *context, bool waits, GError **error)
+{
+    Removal removal = {.volume = context->volume};
+    g_autofree char *claim = NULL;
+    const bool is_edited =
+        ch_vm_edit(context->client, context->cli, context->vm, remove_volume, &removal, error);
+
+    claim = removal.claim;
+    if (!is_edited || (waits && !wait_for(context, false, NULL, error)) ||
+        !remove_claim_of_ours(context, claim, error))
         return false;
-    return attach(&(Context){client, cli, arguments[0], name},
-                  arguments[1],
-                  bus != NULL ? bus : "virtio",
-                  !no_wait,
-                  error);
+    printf("volume \"%s\" %s\n", context->volume, waits ? "detached" : "is being detached");
+    return true;
+}
+
+/* What has that name. */
+static bool
+choose(const ChJson *vmi, const char *name, bool is_network, bool *out_is_network, GError **error)
+{
+    const bool has_volume = ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL;
+    const bool has_network = ch_vmi_has_network(vmi, name);
+
+    if (!is_network && has_volume && has_network)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "the VM has both a volume and a network '%s': --network is for the network; "
+                       "the volume can be detached when that is gone",
+                       name);
+    if (!is_network && !has_volume && !has_network)
+        return ch_fail(error,
+                       CH_ERROR_NOT_FOUND,
+                       "the VM has no volume or network '%s' ('chandler get vmi %s -o json' shows "
+                       "what it has)",
+                       name,
+                       ch_json_string_at(vmi, "metadata", "name"));
+    *out_is_network = is_network || has_network;
+    return true;
 }
 
 bool
 ch_cmd_detach(ChCli *cli, int argc, char **argv, GError **error)
 {
     gboolean no_wait = FALSE;
-    const GOptionEntry entries[] = {{"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+    gboolean network = FALSE;
+    const GOptionEntry entries[] = {{"network", 0, 0, G_OPTION_ARG_NONE, &network, NULL, NULL},
+                                    {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
-    g_autofree char *claim = NULL;
-    Context context = {.cli = cli};
+    g_autoptr(ChJson) vmi = NULL;
+    bool is_network = false;
 
     if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error))
         return false;
     client = ch_client_new(cli, error);
-    context.client = client;
-    context.vm = arguments[0];
-    context.volume = arguments[1];
-    if (client == NULL || !change(&context, NULL, &claim, error))
+    vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
+    if (vmi == NULL || !choose(vmi, arguments[1], network, &is_network, error))
         return false;
-    if ((!no_wait && !wait_for(&context, false, NULL, error)) ||
-        !remove_claim_of_ours(&context, claim, error))
-        return false;
-    printf("volume \"%s\" %s\n", context.volume, no_wait ? "is being detached" : "detached");
-    return true;
+    return is_network ? ch_nic_unplug(
+                            &(ChNicPlug){client, cli, arguments[0], !no_wait}, arguments[1], error)
+                      : detach_volume(
+                            &(Context){client, cli, arguments[0], arguments[1]}, !no_wait, error);
 }
