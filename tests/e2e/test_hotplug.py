@@ -263,7 +263,7 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
         holder = os.open(device, os.O_RDONLY | os.O_EXCL)  # as a mount does
         assert "is in use" in chandler.fails("attach", "hotplug", device)
         os.close(holder)
-    assert "has no volume 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
+    assert "has no volume or network 'nothing'" in chandler.fails("detach", "hotplug", "nothing")
     assert "there is no claim 'nosuchclaim'" in chandler.fails("attach", "hotplug", "nosuchclaim", "--no-wait")
     (tmp_path / "disk.qcow2").write_bytes(b"QFI\xfb" + bytes(512))
     assert "is a qcow2 image, and only raw ones" in chandler.fails("attach", "hotplug", str(tmp_path / "disk.qcow2"))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * attach, detach: a volume for a VM that runs. The commands change the VM's specification, as
- * virtctl's addvolume and removevolume do, and wait until the guest has the disk, or lost it.
+ * attach, detach: a volume or a network for a VM that runs. The commands change the VM's
+ * specification, as virtctl's addvolume and removevolume do, and wait until the guest has the disk
+ * or NIC, or lost it.
  */
 
 #include <errno.h>
@@ -17,15 +18,14 @@
 #include "lib/base/fd.h"
 #include "local/cli/attach-wait.h"
 #include "local/cli/cli.h"
+#include "local/cli/network-edit.h"
+#include "local/cli/nic-plug.h"
 #include "local/cli/resource.h"
+#include "local/cli/vm-edit.h"
 #include "local/cli/vms.h"
 #include "local/cli/volume-edit.h"
 
-#define POLL_MS       100
-#define MAX_CONFLICTS 20
-#define HTTP_CONFLICT 409
-#define MAX_LIMIT_S   86400
-
+#define MAX_LIMIT_S       86400
 #define TAKE_BACK_LIMIT_S 15
 
 typedef struct {
@@ -38,44 +38,24 @@ typedef struct {
 
 /* --- the VM's specification ------------------------------------------------------------------- */
 
-/* Returns: false: see @error; the change is told by @edit (to add), or leaves @out_claim */
 static bool
-change_once(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
+add_volume(ChJson *vmi, gpointer edit, GError **error)
 {
-    g_autofree char *path =
-        ch_cli_resource_path(ch_cli_vmis, context->cli->namespace_, context->vm);
-    g_autoptr(ChJson) vmi = ch_vm_get(context->client, context->cli, context->vm, error);
-    g_autoptr(ChJson) stored = NULL;
-
-    if (vmi == NULL)
-        return false;
-    if (ch_vm_is_final(vmi) || ch_json_at(vmi, "metadata", "deletionTimestamp") != NULL)
-        return ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", context->vm);
-    if (!(edit != NULL ? ch_vmi_add_volume(vmi, edit, error)
-                       : ch_vmi_remove_volume(vmi, context->volume, out_claim, error)))
-        return false;
-    stored = ch_client_request(
-        context->client, &(ChClientRequest){.method = "PUT", .path = path, .body = vmi}, error);
-    return stored != NULL;
+    return ch_vmi_add_volume(vmi, edit, error);
 }
 
-/* The agent and the pod runner write to it too. */
-static bool
-change(const Context *context, const ChVolumeEdit *edit, char **out_claim, GError **error)
-{
-    for (int i = 0;; i++) {
-        g_autoptr(GError) failure = NULL;
+typedef struct {
+    const char *volume;
+    char *claim; /* owned: out */
+} Removal;
 
-        if (change_once(context, edit, out_claim, &failure))
-            return true;
-        if (i == MAX_CONFLICTS || !g_error_matches(failure, CH_KUBE_ERROR, HTTP_CONFLICT)) {
-            g_propagate_error(error, g_steal_pointer(&failure));
-            return false;
-        }
-        if (out_claim != NULL)
-            g_clear_pointer(out_claim, g_free);
-        ch_cli_wait_ms(POLL_MS);
-    }
+static bool
+remove_volume(ChJson *vmi, gpointer data, GError **error)
+{
+    Removal *removal = data;
+
+    g_clear_pointer(&removal->claim, g_free);
+    return ch_vmi_remove_volume(vmi, removal->volume, &removal->claim, error);
 }
 
 /* --- claims ----------------------------------------------------------------------------------- */
@@ -252,21 +232,25 @@ is_bus(const char *bus, GError **error)
            ch_fail(error, CH_ERROR_INVALID, "--bus is virtio or scsi, not '%s'", bus);
 }
 
+static bool
+wait_detached(const Context *context, int limit_s, GError **error)
+{
+    return ch_attach_wait(
+               &(ChAttachWait){
+                   context->client, context->cli, context->vm, context->volume, false, limit_s},
+               NULL,
+               error) == CH_ATTACH_DONE;
+}
+
 /* What was refused leaves nothing; the status forgets it, so that the next attempt is a new one. */
 static void
 take_back(const Context *context, bool is_path, const char *claim)
 {
-    g_autofree char *same = NULL;
+    Removal removal = {.volume = context->volume};
 
-    if (change(context, NULL, &same, NULL))
-        (void)ch_attach_wait(&(ChAttachWait){context->client,
-                                             context->cli,
-                                             context->vm,
-                                             context->volume,
-                                             false,
-                                             TAKE_BACK_LIMIT_S},
-                             NULL,
-                             NULL);
+    if (ch_vm_edit(context->client, context->cli, context->vm, remove_volume, &removal, NULL))
+        (void)wait_detached(context, TAKE_BACK_LIMIT_S, NULL);
+    g_free(removal.claim);
     if (is_path)
         (void)remove_claim_of_ours(context, claim, NULL);
 }
@@ -302,7 +286,7 @@ attach(const Context *context, const char *source, ChVolumeEdit *edit, GError **
         return false;
     edit->name = context->volume;
     edit->claim = claim;
-    if (!change(context, edit, NULL, error)) {
+    if (!ch_vm_edit(context->client, context->cli, context->vm, add_volume, edit, error)) {
         if (is_path && !g_error_matches(*error, CH_ERROR, CH_ERROR_EXISTS))
             (void)remove_claim_of_ours(context, claim, NULL);
         return false;
@@ -324,11 +308,80 @@ check_limit(int limit_s, GError **error)
                    limit_s);
 }
 
+/* Of `attach`. */
+typedef struct {
+    char **arguments;
+    const char *name, *bus, *network, *mac; /* (nullable) */
+    bool is_read_only, is_shareable;
+    bool no_wait;
+    int limit_s;
+} Options;
+
+static bool
+attach_volume(ChClient *client, const ChCli *cli, const Options *options, GError **error)
+{
+    const char *vm = options->arguments[0];
+    const char *source = options->arguments[1];
+    g_autoptr(ChJson) vmi = ch_vm_get(client, cli, vm, error);
+    g_autofree char *name =
+        options->name != NULL ? g_strdup(options->name) : ch_volume_name_of_path(source);
+    ChVolumeEdit edit = {.bus = options->bus != NULL ? options->bus : "virtio",
+                         .is_read_only = options->is_read_only,
+                         .is_shareable = options->is_shareable};
+
+    /* Before a claim is made: of the same name is the claim of the volume that is there. */
+    if (vmi == NULL || !ch_volume_check_name(name, error) ||
+        !ch_vmi_check_name_free(vmi, name, error))
+        return false;
+    return attach(&(Context){client, cli, vm, name, options->no_wait ? 0 : options->limit_s},
+                  source,
+                  &edit,
+                  error);
+}
+
+static bool
+attach_network(ChClient *client, const ChCli *cli, const Options *options, GError **error)
+{
+    g_autofree char *name = options->name != NULL ? g_strdup(options->name)
+                                                  : ch_network_name_of_definition(options->network);
+
+    return ch_nic_plug(&(ChNicPlug){client, cli, options->arguments[0], !options->no_wait},
+                       &(ChNetworkEdit){name, options->network, options->mac},
+                       error);
+}
+
+static bool
+check_options(const Options *options, GError **error)
+{
+    const bool has_source = options->arguments[1] != NULL;
+
+    if (options->network == NULL && !has_source)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "say what to attach: a claim, a path, or --network DEFINITION");
+    if (options->network != NULL && has_source)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "'%s' and --network are two things to attach: one at a time",
+                       options->arguments[1]);
+    if (options->network != NULL &&
+        (options->bus != NULL || options->is_read_only || options->is_shareable))
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "--bus, --read-only and --shareable are for volumes, not for networks");
+    if (options->network == NULL && options->mac != NULL)
+        return ch_fail(error, CH_ERROR_INVALID, "--mac is for networks: see --network");
+    return check_limit(options->limit_s, error) &&
+           (options->bus == NULL || is_bus(options->bus, error));
+}
+
 bool
 ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
 {
     g_autofree char *name = NULL;
     g_autofree char *bus = NULL;
+    g_autofree char *network = NULL;
+    g_autofree char *mac = NULL;
     gboolean no_wait = FALSE;
     gboolean is_read_only = FALSE;
     gboolean is_shareable = FALSE;
@@ -336,6 +389,8 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         {"name", 0, 0, G_OPTION_ARG_STRING, &name, NULL, NULL},
         {"bus", 0, 0, G_OPTION_ARG_STRING, &bus, NULL, NULL},
+        {"network", 0, 0, G_OPTION_ARG_STRING, &network, NULL, NULL},
+        {"mac", 0, 0, G_OPTION_ARG_STRING, &mac, NULL, NULL},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
         {"read-only", 0, 0, G_OPTION_ARG_NONE, &is_read_only, NULL, NULL},
         {"shareable", 0, 0, G_OPTION_ARG_NONE, &is_shareable, NULL, NULL},
@@ -343,26 +398,62 @@ ch_cmd_attach(ChCli *cli, int argc, char **argv, GError **error)
         G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
-    g_autoptr(ChJson) vmi = NULL;
 
-    if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
-        !is_bus(bus != NULL ? bus : "virtio", error) || !check_limit(limit_s, error))
+    if (!ch_cli_parse(cli, argc, argv, entries, 1, 2, &arguments, error))
+        return false;
+    const Options options = {
+        arguments, name, bus, network, mac, is_read_only, is_shareable, no_wait, limit_s};
+    if (!check_options(&options, error))
         return false;
     client = ch_client_new(cli, error);
-    vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
-    if (vmi == NULL)
+    if (client == NULL)
         return false;
-    if (name == NULL)
-        name = ch_volume_name_of_path(arguments[1]);
-    /* Before a claim is made: of the same name is the claim of the volume that is there. */
-    if (!ch_volume_check_name(name, error) || !ch_vmi_check_name_free(vmi, name, error))
+    return network != NULL ? attach_network(client, cli, &options, error)
+                           : attach_volume(client, cli, &options, error);
+}
+
+static bool
+detach_volume(const Context *context, GError **error)
+{
+    Removal removal = {.volume = context->volume};
+    g_autofree char *claim = NULL;
+    bool is_edited;
+
+    ch_attach_defer_interrupt();
+    is_edited =
+        ch_vm_edit(context->client, context->cli, context->vm, remove_volume, &removal, error);
+    claim = removal.claim;
+    if (!is_edited || (context->limit_s > 0 && !wait_detached(context, context->limit_s, error)) ||
+        !remove_claim_of_ours(context, claim, error))
         return false;
-    return attach(&(Context){client, cli, arguments[0], name, no_wait ? 0 : limit_s},
-                  arguments[1],
-                  &(ChVolumeEdit){.bus = bus != NULL ? bus : "virtio",
-                                  .is_read_only = is_read_only,
-                                  .is_shareable = is_shareable},
-                  error);
+    printf("volume \"%s\" %s\n",
+           context->volume,
+           context->limit_s > 0 ? "detached" : "is being detached");
+    return true;
+}
+
+/* What has that name. */
+static bool
+choose(const ChJson *vmi, const char *name, bool is_network, bool *out_is_network, GError **error)
+{
+    const bool has_volume = ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL;
+    const bool has_network = ch_vmi_has_network(vmi, name);
+
+    if (!is_network && has_volume && has_network)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "the VM has both a volume and a network '%s': --network is for the network; "
+                       "the volume can be detached when that is gone",
+                       name);
+    if (!is_network && !has_volume && !has_network)
+        return ch_fail(error,
+                       CH_ERROR_NOT_FOUND,
+                       "the VM has no volume or network '%s' ('chandler get vmi %s -o json' shows "
+                       "what it has)",
+                       name,
+                       ch_json_string_at(vmi, "metadata", "name"));
+    *out_is_network = is_network || has_network;
+    return true;
 }
 
 bool
@@ -370,32 +461,27 @@ ch_cmd_detach(ChCli *cli, int argc, char **argv, GError **error)
 {
     gboolean no_wait = FALSE;
     int limit_s = CH_ATTACH_LIMIT_S;
-    const GOptionEntry entries[] = {{"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
+    gboolean network = FALSE;
+    const GOptionEntry entries[] = {{"network", 0, 0, G_OPTION_ARG_NONE, &network, NULL, NULL},
+                                    {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, NULL, NULL},
                                     {"timeout", 0, 0, G_OPTION_ARG_INT, &limit_s, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     g_auto(GStrv) arguments = NULL;
     g_autoptr(ChClient) client = NULL;
-    g_autofree char *claim = NULL;
-    Context context = {.cli = cli};
+    g_autoptr(ChJson) vmi = NULL;
+    bool is_network = false;
 
     if (!ch_cli_parse(cli, argc, argv, entries, 2, 2, &arguments, error) ||
         !check_limit(limit_s, error))
         return false;
     client = ch_client_new(cli, error);
-    context.client = client;
-    context.vm = arguments[0];
-    context.volume = arguments[1];
-    if (client == NULL)
+    vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
+    if (vmi == NULL || !choose(vmi, arguments[1], network, &is_network, error))
         return false;
-    ch_attach_defer_interrupt();
-    if (!change(&context, NULL, &claim, error))
-        return false;
-    if ((!no_wait &&
-         ch_attach_wait(&(ChAttachWait){client, cli, context.vm, context.volume, false, limit_s},
-                        NULL,
-                        error) != CH_ATTACH_DONE) ||
-        !remove_claim_of_ours(&context, claim, error))
-        return false;
-    printf("volume \"%s\" %s\n", context.volume, no_wait ? "is being detached" : "detached");
-    return true;
+    return is_network
+               ? ch_nic_unplug(
+                     &(ChNicPlug){client, cli, arguments[0], !no_wait}, arguments[1], error)
+               : detach_volume(
+                     &(Context){client, cli, arguments[0], arguments[1], no_wait ? 0 : limit_s},
+                     error);
 }

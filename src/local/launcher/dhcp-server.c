@@ -22,6 +22,7 @@
 typedef struct {
     ChDhcpServer *server;
     char link[IFNAMSIZ];
+    unsigned index; /* of the link: one that was made anew is another */
     ChDhcpLease lease;
     int fd;           /* owned */
     ChFdWatch *watch; /* loop only */
@@ -127,14 +128,26 @@ open_socket(const char *link, int *out_fd, GError **error)
     return true;
 }
 
+static void
+end(gpointer data)
+{
+    /* Its destroy function does it, on the loop's thread. */
+}
+
+/* Of a link that was plugged out and in again the old socket hears nothing. */
 static bool
-is_served(const ChDhcpServer *server, const char *link)
+is_served(ChDhcpServer *server, const char *link, unsigned index)
 {
     for (guint i = 0; i < server->services->len; i++) {
         const Service *service = server->services->pdata[i];
 
-        if (g_str_equal(service->link, link))
+        if (!g_str_equal(service->link, link))
+            continue;
+        if (service->index == index)
             return true;
+        ch_loop_post(
+            server->loop, end, g_ptr_array_steal_index_fast(server->services, i), service_free);
+        return false;
     }
     return false;
 }
@@ -145,15 +158,16 @@ ch_dhcp_server_serve(ChDhcpServer *server,
                      const ChDhcpLease *lease,
                      GError **error)
 {
+    const unsigned index = if_nametoindex(link);
     Service *service;
     int fd = -EBADF;
 
-    if (is_served(server, link))
+    if (is_served(server, link, index))
         return true;
     if (!open_socket(link, &fd, error))
         return false;
     service = g_new0(Service, 1);
-    *service = (Service){.server = server, .lease = *lease, .fd = fd};
+    *service = (Service){.server = server, .index = index, .lease = *lease, .fd = fd};
     g_strlcpy(service->link, link, sizeof(service->link));
     g_ptr_array_add(server->services, service);
     ch_loop_post(server->loop, watch_on_loop, service, NULL);

@@ -22,7 +22,8 @@ ChDhcpServer *ch_dhcp_server_new(ChLoop *loop);
 void ch_dhcp_server_free(ChDhcpServer *server); /* when no worker uses it anymore */
 
 /**
- * ch_dhcp_server_serve: from now on, @lease on @link; again for the same link: nothing.
+ * ch_dhcp_server_serve: from now on, @lease on @link; again for the same link: nothing. A link that
+ * was made anew under the name is another.
  *
  * Thread: one worker at a time. Returns: false with CH_ERRNO
  */

@@ -102,20 +102,11 @@ has_target(const GArray *disks, const char *target)
     return false;
 }
 
-/* The element as a document of its own. */
-static char *
-print_node(xmlNode *node)
-{
-    g_autoptr(xmlDoc) doc = xmlNewDoc(BAD_CAST "1.0");
-
-    xmlDocSetRootElement(doc, xmlDocCopyNode(node, doc, 1));
-    return ch_xml_print(doc);
-}
-
 static void
 add_change(GArray *changes, const Disk *disk)
 {
-    const ChDiskChange change = {print_node(disk->node), g_strdup(disk->path), disk->is_block};
+    const ChDiskChange change = {
+        ch_xml_print_node(disk->node), g_strdup(disk->path), disk->is_block};
 
     g_array_append_val(changes, change);
 }

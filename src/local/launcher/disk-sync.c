@@ -2,11 +2,11 @@
 
 #include "local/launcher/disk-sync.h"
 
-#include <libvirt/virterror.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/log.h"
+#include "local/launcher/device-change.h"
 #include "local/launcher/disk-diff.h"
 #include "local/launcher/virt.h"
 #include "local/launcher/volume-prepare.h"
@@ -50,33 +50,17 @@ attach(virDomainPtr domain, const ChDiskChange *change, GError **error)
     if (!ch_volume_is_usable(change->is_block ? CH_VOLUME_PLUGGED_BLOCK : CH_VOLUME_PLUGGED_FILE,
                              change->path))
         return true;
-    if (virDomainAttachDeviceFlags(
-            domain, change->xml, VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG) < 0)
-        return ch_virt_fail(error);
+    if (!ch_device_attach(domain, change->xml, error))
+        return false;
     ch_log_info(NULL, "Disk '%s' attached.", change->path);
     return true;
-}
-
-/* Gone already, or asked for by an earlier Sync and not answered by the guest yet. */
-static bool
-is_under_way(void)
-{
-    const int code = virGetLastErrorCode();
-
-    return code == VIR_ERR_DEVICE_MISSING || code == VIR_ERR_OPERATION_FAILED ||
-           code == VIR_ERR_OPERATION_TIMEOUT;
 }
 
 static bool
 detach(virDomainPtr domain, const ChDiskChange *change, GError **error)
 {
-    /* Apart: after the first try only the living domain has it. */
-    if (virDomainDetachDeviceFlags(domain, change->xml, VIR_DOMAIN_AFFECT_CONFIG) < 0 &&
-        !is_under_way())
-        return ch_virt_fail(error);
-    if (virDomainDetachDeviceFlags(domain, change->xml, VIR_DOMAIN_AFFECT_LIVE) < 0 &&
-        !is_under_way())
-        return ch_virt_fail(error);
+    if (!ch_device_detach(domain, change->xml, error))
+        return false;
     ch_log_info(NULL, "Disk '%s' detached, or about to be.", change->path);
     return true;
 }

@@ -106,26 +106,34 @@ add_tap(const ChDomainBuild *build, xmlNode *devices, const ChJson *interface, G
 }
 
 bool
+ch_domain_build_interface(const ChDomainBuild *build,
+                          xmlNode *devices,
+                          const ChJson *interface,
+                          GError **error)
+{
+    const char *name = ch_json_string_at(interface, "name");
+
+    if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
+        return true;
+    if (name == NULL ||
+        ch_json_find(ch_json_at(build->input->vmi, "spec", "networks"), "name", name) == NULL)
+        return ch_fail(
+            error, CH_ERROR_NOT_FOUND, "failed to find network %s", name == NULL ? "" : name);
+    if (g_strcmp0(find_attachment(build->input->options, name), "tap") != 0)
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "interface %s: this launcher supports only interfaces with a tap",
+                       name);
+    return add_tap(build, devices, interface, error);
+}
+
+bool
 ch_domain_build_interfaces(ChDomainBuild *build, xmlNode *devices, GError **error)
 {
     const ChJson *interfaces = ch_json_at(build->devices, "interfaces");
 
     for (gsize i = 0; i < ch_json_length(interfaces); i++) {
-        const ChJson *interface = ch_json_item(interfaces, i);
-        const char *name = ch_json_string_at(interface, "name");
-
-        if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
-            continue;
-        if (name == NULL ||
-            ch_json_find(ch_json_at(build->input->vmi, "spec", "networks"), "name", name) == NULL)
-            return ch_fail(
-                error, CH_ERROR_NOT_FOUND, "failed to find network %s", name == NULL ? "" : name);
-        if (g_strcmp0(find_attachment(build->input->options, name), "tap") != 0)
-            return ch_fail(error,
-                           CH_ERROR_INVALID,
-                           "interface %s: this launcher supports only interfaces with a tap",
-                           name);
-        if (!add_tap(build, devices, interface, error))
+        if (!ch_domain_build_interface(build, devices, ch_json_item(interfaces, i), error))
             return false;
     }
     return true;

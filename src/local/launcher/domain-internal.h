@@ -21,6 +21,11 @@ typedef struct {
 bool ch_domain_build_disks(ChDomainBuild *build, xmlNode *devices, GError **error);
 bool ch_domain_build_devices(ChDomainBuild *build, xmlNode *devices, GError **error);
 bool ch_domain_build_interfaces(ChDomainBuild *build, xmlNode *devices, GError **error);
+/* Nothing for an interface that is absent. */
+bool ch_domain_build_interface(const ChDomainBuild *build,
+                               xmlNode *devices,
+                               const ChJson *interface,
+                               GError **error);
 void ch_domain_build_clock(ChDomainBuild *build);
 void ch_domain_build_features(ChDomainBuild *build);
 

@@ -380,17 +380,44 @@ new_build(const ChDomainInput *input, xmlDoc *doc)
     };
 }
 
+/* For a part of the document. */
+static bool
+count_vcpus(ChDomainBuild *build, GError **error)
+{
+    Topology topology = {1, 1, 1};
+
+    if (!read_topology(build, &topology, error))
+        return false;
+    build->n_vcpus = (guint64)(topology.sockets * topology.cores * topology.threads);
+    return true;
+}
+
 char *
 ch_domain_disks_build(const ChDomainInput *input, GError **error)
 {
     g_autoptr(xmlDoc) doc = ch_xml_new("devices");
     ChDomainBuild build = new_build(input, doc);
-    Topology topology = {1, 1, 1};
 
-    if (!read_topology(&build, &topology, error))
+    return count_vcpus(&build, error) && ch_domain_build_disks(&build, build.root, error)
+               ? ch_xml_print(doc)
+               : NULL;
+}
+
+char *
+ch_domain_interface_build(const ChDomainInput *input, const char *name, GError **error)
+{
+    g_autoptr(xmlDoc) doc = ch_xml_new("devices");
+    ChDomainBuild build = new_build(input, doc);
+    const ChJson *interface = ch_json_find(ch_json_at(build.devices, "interfaces"), "name", name);
+    xmlNode *node;
+
+    if (!count_vcpus(&build, error) ||
+        !ch_domain_build_interface(&build, build.root, interface, error))
         return NULL;
-    build.n_vcpus = (guint64)(topology.sockets * topology.cores * topology.threads);
-    return ch_domain_build_disks(&build, build.root, error) ? ch_xml_print(doc) : NULL;
+    node = ch_xml_child(build.root, "interface");
+    if (node == NULL)
+        ch_fail(error, CH_ERROR_INVALID, "interface %s is absent", name);
+    return node != NULL ? ch_xml_print_node(node) : NULL;
 }
 
 char *

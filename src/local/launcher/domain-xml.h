@@ -49,5 +49,8 @@ char *ch_domain_xml_build(const ChDomainInput *input, GError **error);
 /* (transfer full): the disks alone, as children of <devices>; NULL as above */
 char *ch_domain_disks_build(const ChDomainInput *input, GError **error);
 
+/* (transfer full): one of the interfaces alone; NULL as above */
+char *ch_domain_interface_build(const ChDomainInput *input, const char *name, GError **error);
+
 /* (transfer full): "<namespace>_<name>" (spec 03 §11.1) */
 char *ch_domain_name(const char *namespace_, const char *name);

@@ -11,6 +11,7 @@
 #include "local/launcher/disk-sync.h"
 #include "local/launcher/domain-ports.h"
 #include "local/launcher/network.h"
+#include "local/launcher/nic-sync.h"
 #include "local/launcher/volume-prepare.h"
 
 struct ChManager {
@@ -126,7 +127,7 @@ make_room(virConnectPtr connection, virDomainPtr domain)
     if (xml != NULL && again == NULL)
         ch_virt_fail(&failure);
     if (failure != NULL)
-        ch_log_warning(NULL, failure, "ignoring that there is no room for disks that come later");
+        ch_log_warning(NULL, failure, "ignoring that there is no room for devices that come later");
 }
 
 /* The identity is known before libvirt tells of the domain: a domain without would look like
@@ -208,15 +209,29 @@ bring_up(ChManager *manager, const ChJson *vmi, virDomainPtr domain, GError **er
     }
 }
 
+/* What cannot be plugged in does not keep the rest from it; the first failure is told. */
 static bool
-sync_disks(ChManager *manager, const ChManagerRequest *request, virDomainPtr domain, GError **error)
+sync_devices(ChManager *manager,
+             const ChManagerRequest *request,
+             virDomainPtr domain,
+             GError **error)
 {
+    const ChPaths *paths = &manager->config.paths;
     int state = VIR_DOMAIN_NOSTATE;
+    bool has_disks;
 
     if (!get_state(domain, &state, error))
         return false;
-    return (state != VIR_DOMAIN_RUNNING && state != VIR_DOMAIN_PAUSED) ||
-           ch_disk_sync(domain, request->vmi, request->options, &manager->config.paths, error);
+    if (state != VIR_DOMAIN_RUNNING && state != VIR_DOMAIN_PAUSED)
+        return true;
+    has_disks = ch_disk_sync(domain, request->vmi, request->options, paths, error);
+    return ch_nic_sync(domain,
+                       &(ChNicSync){.vmi = request->vmi,
+                                    .options = request->options,
+                                    .paths = paths,
+                                    .dhcp = manager->config.dhcp},
+                       has_disks ? error : NULL) &&
+           has_disks;
 }
 
 bool
@@ -227,7 +242,7 @@ ch_manager_sync(ChManager *manager, const ChManagerRequest *request, GError **er
     if (find_domain(manager, request, &domain, error) == CH_VIRT_LOOKUP_MISSING)
         domain = define(manager, request, error);
     if (domain == NULL || !bring_up(manager, request->vmi, domain, error) ||
-        !sync_disks(manager, request, domain, error))
+        !sync_devices(manager, request, domain, error))
         return false;
     ch_metadata_update_grace_period(manager->config.metadata, grace_period(request->vmi));
     return true;

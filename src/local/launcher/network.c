@@ -97,21 +97,53 @@ examine(const ChJson *vmi, const char *name, GArray *facts, GError **error)
     return true;
 }
 
+static GArray *
+new_facts(void)
+{
+    GArray *facts = g_array_new(FALSE, FALSE, sizeof(ChNicFacts));
+
+    g_array_set_clear_func(facts, facts_clear);
+    return facts;
+}
+
+static const ChJson *
+find_interface(const ChJson *vmi, const char *name)
+{
+    return ch_json_find(ch_json_at(vmi, "spec", "domain", "devices", "interfaces"), "name", name);
+}
+
+/* The agent names the attachments of absent interfaces, too. */
+static bool
+is_absent(const ChJson *vmi, const char *name)
+{
+    return g_strcmp0(ch_json_string_at(find_interface(vmi, name), "state"), "absent") == 0;
+}
+
 GArray *
 ch_network_examine(const ChJson *vmi,
                    const Kubevirt__Cmd__V1__VirtualMachineOptions *options,
                    GError **error)
 {
-    g_autoptr(GArray) facts = g_array_new(FALSE, FALSE, sizeof(ChNicFacts));
+    g_autoptr(GArray) facts = new_facts();
 
-    g_array_set_clear_func(facts, facts_clear);
     if (options == NULL)
         return g_steal_pointer(&facts);
-    for (size_t i = 0; i < options->n_interface_domain_attachment; i++)
+    for (size_t i = 0; i < options->n_interface_domain_attachment; i++) {
+        const char *name = options->interface_domain_attachment[i]->key;
+
         if (g_str_equal(options->interface_domain_attachment[i]->value, "tap") &&
-            !examine(vmi, options->interface_domain_attachment[i]->key, facts, error))
+            !is_absent(vmi, name) && !examine(vmi, name, facts, error))
             return NULL;
+    }
     return g_steal_pointer(&facts);
+}
+
+GArray *
+ch_network_examine_one(const ChJson *vmi, const char *interface, GError **error)
+{
+    g_autoptr(GArray) facts = new_facts();
+
+    return examine(vmi, interface, facts, error) ? g_steal_pointer(&facts) : NULL;
 }
 
 /* --- addresses -------------------------------------------------------------------------------- */
@@ -119,14 +151,29 @@ ch_network_examine(const ChJson *vmi,
 static bool
 is_bridge(const ChJson *vmi, const char *name)
 {
-    const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
-
-    return ch_json_has(ch_json_find(interfaces, "name", name), "bridge");
+    return ch_json_has(find_interface(vmi, name), "bridge");
 }
 
-/* Whether @link has the IPv4 address @ip. */
+/* Which addresses of a link are meant. */
+typedef bool (*IsMeant)(const struct in_addr *address, const ChIp *server);
+
 static bool
-has_address(const char *link, const ChIp *ip)
+is_same(const struct in_addr *address, const ChIp *server)
+{
+    return memcmp(address, server->bytes, sizeof(*address)) == 0;
+}
+
+/* With the bridge binding it ends with a number that agent and launcher count each on their own:
+ * what the link has is right. */
+static bool
+is_neighbour(const struct in_addr *address, const ChIp *server)
+{
+    return memcmp(address, server->bytes, sizeof(*address) - 1) == 0;
+}
+
+/* Whether @link has an IPv4 address that is meant; @server becomes that. */
+static bool
+find_server(const char *link, IsMeant is_meant, ChIp *server)
 {
     struct ifaddrs *list = NULL;
     bool is_found = false;
@@ -140,7 +187,9 @@ has_address(const char *link, const ChIp *ip)
             !g_str_equal(item->ifa_name, link))
             continue;
         memcpy(&address, item->ifa_addr, sizeof(address));
-        is_found = memcmp(&address.sin_addr, ip->bytes, sizeof(address.sin_addr)) == 0;
+        is_found = is_meant(&address.sin_addr, server);
+        if (is_found)
+            memcpy(server->bytes, &address.sin_addr, sizeof(address.sin_addr));
     }
     freeifaddrs(list);
     return is_found;
@@ -178,7 +227,8 @@ serve_one(ChDhcpServer *dhcp,
     if (!ch_dhcp_lease_fill(&facts, &lease, error))
         return false;
     /* A pod without IPv4 has no guest with it. */
-    if (lease.address.family == 0 || !has_address(names.bridge, &lease.server))
+    if (lease.address.family == 0 ||
+        !find_server(names.bridge, bridges ? is_neighbour : is_same, &lease.server))
         return true;
     ch_log_info(NULL,
                 "DHCP gives interface %s the address %s.",

@@ -24,6 +24,13 @@ GArray *ch_network_examine(const ChJson *vmi,
                            GError **error);
 
 /**
+ * ch_network_examine_one: the same of one interface.
+ *
+ * Returns: (transfer full): with one item; NULL with CH_ERROR_NOT_FOUND as above
+ */
+GArray *ch_network_examine_one(const ChJson *vmi, const char *interface, GError **error);
+
+/**
  * ch_network_serve: the guest gets its addresses by DHCP, before it asks.
  * @nics: (element-type ChNicFacts): of ch_network_examine()
  * @private_dir: where the agent leaves what bridges are given

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/errors.h"
+#include "lib/json/test-text.h"
 #include "local/launcher/test-golden.h"
 #include "local/launcher/xml.h"
 
@@ -45,8 +46,9 @@ init_options(Kubevirt__Cmd__V1__VirtualMachineOptions *options,
     options->cluster_config = cluster;
 }
 
+/* @part: of one interface; NULL: all of it */
 static char *
-convert(const ChJson *vmi, GError **error)
+convert_part(const ChJson *vmi, const char *part, GError **error)
 {
     static char cloudinit[] = "cloudinit";
     static char root[] = "root";
@@ -70,7 +72,14 @@ convert(const ChJson *vmi, GError **error)
     };
 
     init_options(&options, &smbios, &cluster);
-    return ch_domain_xml_build(&input, error);
+    return part != NULL ? ch_domain_interface_build(&input, part, error)
+                        : ch_domain_xml_build(&input, error);
+}
+
+static char *
+convert(const ChJson *vmi, GError **error)
+{
+    return convert_part(vmi, NULL, error);
 }
 
 static ChJson *
@@ -261,6 +270,52 @@ test_case(gconstpointer data)
         g_error("expected '%s' in:\n%s", c->expect, text == NULL ? "(null)" : text);
 }
 
+/* As it is plugged in: the same element as in the whole. */
+static void
+test_one_interface(void)
+{
+    g_autoptr(ChJson) vmi =
+        parse_json("{'metadata':{'name':'a','namespace':'b','uid':'c'},'spec':{'domain':{'memory':{"
+                   "'guest':'64Mi'},"
+                   "'cpu':{'cores':2},'devices':{'networkInterfaceMultiqueue':true,'interfaces':["
+                   "{'name':'default','bridge':{},'state':'down'}]}},"
+                   "'networks':[{'name':'default','pod':{}}]}}");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = convert(vmi, &error);
+    g_assert_no_error(error);
+    g_autofree char *part = convert_part(vmi, "default", &error);
+    g_assert_no_error(error);
+    g_autoptr(xmlDoc) whole_doc = ch_xml_parse(whole, NULL);
+    g_autoptr(xmlDoc) part_doc = ch_xml_parse(part, NULL);
+    xmlNode *devices = ch_xml_child(xmlDocGetRootElement(whole_doc), "devices");
+    g_autofree char *expected = ch_xml_print_node(ch_xml_child(devices, "interface"));
+    g_autofree char *actual = ch_xml_print_node(xmlDocGetRootElement(part_doc));
+
+    g_assert_cmpstr(actual, ==, expected);
+    g_assert_nonnull(strstr(actual, "queues=\"2\""));
+    g_assert_nonnull(strstr(actual, "state=\"down\""));
+}
+
+static void
+test_absent_interface(void)
+{
+    g_autoptr(ChJson) vmi =
+        parse_json("{'metadata':{'name':'a','namespace':'b','uid':'c'},'spec':{'domain':{'memory':{"
+                   "'guest':'64Mi'},"
+                   "'devices':{'interfaces':[{'name':'default','bridge':{},'state':'absent'}]}},"
+                   "'networks':[{'name':'default','pod':{}}]}}");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *whole = convert(vmi, &error);
+
+    g_assert_no_error(error);
+    g_assert_null(strstr(whole, "<interface"));
+    g_assert_null(convert_part(vmi, "default", &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_INVALID);
+    g_clear_error(&error);
+    g_assert_null(convert_part(vmi, "other", &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_NOT_FOUND);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -271,5 +326,7 @@ main(int argc, char **argv)
     g_test_add_data_func("/domain-xml/golden/disks", "vmi-disks", test_golden);
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         g_test_add_data_func(cases[i].path, &cases[i], test_case);
+    g_test_add_func("/domain-xml/one-interface", test_one_interface);
+    g_test_add_func("/domain-xml/absent-interface", test_absent_interface);
     return g_test_run();
 }

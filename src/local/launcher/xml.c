@@ -71,6 +71,15 @@ ch_xml_print(xmlDoc *doc)
     return length == 0 ? g_strdup("") : take_text(text);
 }
 
+char *
+ch_xml_print_node(xmlNode *node)
+{
+    g_autoptr(xmlDoc) doc = xmlNewDoc(BAD_CAST "1.0");
+
+    xmlDocSetRootElement(doc, xmlDocCopyNode(node, doc, 1));
+    return ch_xml_print(doc);
+}
+
 xmlDoc *
 ch_xml_new(const char *root_name)
 {

@@ -28,6 +28,8 @@ void ch_xml_init(void);
 xmlDoc *ch_xml_parse(const char *text, GError **error);
 /* (transfer full): indented by two */
 char *ch_xml_print(xmlDoc *doc);
+/* The same of one element, as a document of its own. */
+char *ch_xml_print_node(xmlNode *node);
 
 /* A document with its root element. */
 xmlDoc *ch_xml_new(const char *root_name);

@@ -111,8 +111,9 @@ ch_api_annotate_pod(
                                             ch_json_string_at(pod, "metadata", "name"));
     g_autoptr(ChJson) patch = ch_json_new_object();
 
-    ch_json_set_string(
-        ch_json_ensure_object(ch_json_ensure_object(patch, "metadata"), "annotations"), key, value);
+    ch_json_set(ch_json_ensure_object(ch_json_ensure_object(patch, "metadata"), "annotations"),
+                key,
+                value != NULL ? ch_json_new_string(value) : NULL);
     return request_object(kube, "PATCH", path, patch, error);
 }
 

@@ -26,6 +26,7 @@ ChJson *
 ch_api_get_pod(ChKubeClient *kube, const char *namespace_, const char *name, GError **error);
 ChJson *ch_api_put_vmi(ChKubeClient *kube, const ChJson *vmi, GError **error);
 ChJson *ch_api_create_pod(ChKubeClient *kube, const ChJson *pod, GError **error);
+/* @value: NULL: without this annotation */
 ChJson *ch_api_annotate_pod(
     ChKubeClient *kube, const ChJson *pod, const char *key, const char *value, GError **error);
 ChJson *ch_api_put_pod_status(ChKubeClient *kube, const ChJson *pod, GError **error);

@@ -15,6 +15,8 @@
 #include "local/podrunner/multus.h"
 #include "local/podrunner/pod-layout.h"
 #include "local/podrunner/pod-object.h"
+#include "local/podrunner/secondary-plan.h"
+#include "local/podrunner/secondary.h"
 #include "local/podrunner/vmi-defaults.h"
 #include "local/podrunner/vmi-network.h"
 #include "local/podrunner/vmi-volumes.h"
@@ -25,8 +27,8 @@
 #define PORTS           "host ports" /* a purpose of uses */
 #define MAX_NAME_BYTES  220          /* of a VMI's name, within the pod's of at most 253 */
 #define RM_TIMEOUT_US   (30 * CH_SECOND_US)
-#define VOLUME_RETRY_US (CH_SECOND_US / 2) /* what a volume waits for is not watched */
-#define FAILED_RETRY_US (2 * CH_SECOND_US) /* nor is what keeps one from coming */
+#define PLUG_RETRY_US   (CH_SECOND_US / 2) /* what a volume or network waits for is not watched */
+#define FAILED_RETRY_US (2 * CH_SECOND_US) /* nor is what keeps a volume from coming */
 
 typedef struct {
     const ChPassEnv *env;
@@ -271,29 +273,6 @@ step_start(Pass *pass, GError **error)
     return true;
 }
 
-/* Fills in what the definition of the attachment's network says. */
-static bool
-find_definition(const Pass *pass, ChJson *attachment, GError **error)
-{
-    const char *full = ch_json_string_at(attachment, "definition");
-    g_auto(GStrv) names = g_strsplit(full, "/", 2);
-    g_autoptr(GError) failure = NULL;
-    g_autoptr(ChJson) definition =
-        ch_api_get_network(pass->env->kube, names[0], names[1], &failure);
-
-    if (ch_api_is_not_found(failure))
-        return ch_fail(error,
-                       CH_ERROR_NOT_FOUND,
-                       "network '%s': there is no NetworkAttachmentDefinition %s",
-                       ch_json_string_at(attachment, "network"),
-                       full);
-    if (definition == NULL) {
-        g_propagate_error(error, g_steal_pointer(&failure));
-        return false;
-    }
-    return ch_multus_set_plugins(attachment, definition, pass->env->network.lease_dir, error);
-}
-
 /* A rule for the port of another VM would lead nowhere, or take it away from that one. */
 static bool
 take_ports(const Pass *pass, const GArray *ports, GError **error)
@@ -321,12 +300,8 @@ connect_pod(Pass *pass, GError **error)
     g_autoptr(GArray) ports = ch_vmi_host_ports(pass->vmi, error);
     g_autoptr(ChJson) attachments = ch_multus_attachments(pass->vmi);
 
-    if (ports == NULL)
+    if (ports == NULL || !ch_secondary_define(pass->env, attachments, error))
         return false;
-    for (gsize i = 0; i < ch_json_length(attachments); i++) {
-        if (!find_definition(pass, ch_json_item(attachments, i), error))
-            return false;
-    }
     if (!take_ports(pass, ports, error))
         return false;
     return ch_pod_network_connect(
@@ -360,30 +335,6 @@ parse_text(const char *text)
     return text != NULL ? ch_json_parse(text, -1, NULL) : NULL;
 }
 
-/* As multus tells what the pod was given; a pod that asked for nothing stays as it is. */
-static bool
-annotate_pod(Pass *pass, const ChJson *attachments, GError **error)
-{
-    const ChPodNetworkEnv *network = &pass->env->network;
-    const ChRecord *record = pass->record;
-    g_autoptr(ChJson) result = parse_text(record->cni_result);
-    const bool has_pod_network = network->network != NULL && !record->has_no_pod_network;
-    g_autofree char *text = ch_multus_status_text(
-        &(ChMultusPodNetwork){has_pod_network ? network->network->bridge : NULL, result},
-        attachments);
-    ChJson *stored;
-
-    if (pass->pod == NULL || ch_json_length(attachments) == 0)
-        return true;
-    stored =
-        ch_api_annotate_pod(pass->env->kube, pass->pod, CH_MULTUS_STATUS_ANNOTATION, text, error);
-    if (stored == NULL)
-        return false;
-    ch_json_unref(pass->pod);
-    pass->pod = stored;
-    return true;
-}
-
 static bool
 step_hand_over(Pass *pass, GError **error)
 {
@@ -391,7 +342,7 @@ step_hand_over(Pass *pass, GError **error)
     g_autoptr(ChJson) attachments = parse_text(pass->record->attachments);
     const int64_t now_us = ch_time_wall_us();
 
-    if (!annotate_pod(pass, attachments, error) ||
+    if (!ch_secondary_annotate(pass->env, pass->record, &pass->pod, error) ||
         !set_pod_state(pass, CH_POD_PHASE_RUNNING, NULL, NULL, error))
         return false;
     vmi = ch_json_dup(pass->vmi);
@@ -431,6 +382,13 @@ tell_failures(const Pass *pass, const ChJson *failures)
     }
 }
 
+static bool
+is_pod_alive(const Pass *pass)
+{
+    return !pass->record->is_tidied && pass->pod != NULL &&
+           (pass->container == CH_CONTAINER_STARTING || pass->container == CH_CONTAINER_READY);
+}
+
 /* Volumes that come and go while the launcher is there. */
 static bool
 sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
@@ -440,9 +398,6 @@ sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
     g_autoptr(ChJson) attachments = NULL;
     bool is_waiting = false;
 
-    if (pass->record->is_tidied || pass->pod == NULL ||
-        (pass->container != CH_CONTAINER_STARTING && pass->container != CH_CONTAINER_READY))
-        return true;
     if (!ch_volume_pods_update(&(ChVolumePods){pass->env, pass->vmi, pass->pod, pass->record},
                                &claims,
                                &failures,
@@ -450,13 +405,66 @@ sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
                                error))
         return false;
     attachments = parse_text(pass->record->hotplugs);
-    *out_is_changed = ch_hotplug_set_status(vmi, attachments, claims, failures);
+    if (ch_hotplug_set_status(vmi, attachments, claims, failures))
+        *out_is_changed = true;
     tell_failures(pass, failures);
     if (is_waiting)
-        pass->delay_us = VOLUME_RETRY_US;
-    else if (ch_json_length(failures) > 0)
+        pass->delay_us = PLUG_RETRY_US;
+    else if (ch_json_length(failures) > 0 && pass->delay_us < 0)
         pass->delay_us = FAILED_RETRY_US;
     return true;
+}
+
+/* The same of networks. What was done is told, whatever failed. */
+static bool
+sync_networks(
+    Pass *pass, ChJson *vmi, bool *out_is_changed, const char **out_reason, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(ChJson) attachments = NULL;
+    bool is_waiting = false;
+
+    (void)ch_secondary_update(
+        &(ChSecondary){pass->env, pass->vmi, pass->record}, &is_waiting, out_reason, &failure);
+    if (is_waiting)
+        pass->delay_us = PLUG_RETRY_US;
+    (void)ch_secondary_annotate(
+        pass->env, pass->record, &pass->pod, failure == NULL ? &failure : NULL);
+    attachments = parse_text(pass->record->attachments);
+    if (ch_secondary_set_spec(vmi, attachments))
+        *out_is_changed = true;
+    if (ch_secondary_set_status(vmi, attachments))
+        *out_is_changed = true;
+    if (failure == NULL)
+        return true;
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+/* The first that failed is what the pass failed of. */
+static bool
+sync_plugged(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    const char *reason = "FailedAttachNetwork";
+    bool is_good = true;
+
+    if (!is_pod_alive(pass))
+        return true;
+    if (!sync_networks(pass, vmi, out_is_changed, &reason, &failure)) {
+        if (!ch_api_is_conflict(failure))
+            tell(pass, "Warning", reason, failure->message);
+        g_propagate_error(error, g_steal_pointer(&failure));
+        is_good = false;
+    }
+    if (!sync_volumes(pass, vmi, out_is_changed, &failure)) {
+        if (!ch_api_is_conflict(failure))
+            tell(pass, "Warning", "FailedAttachVolume", failure->message);
+        if (is_good)
+            g_propagate_error(error, g_steal_pointer(&failure));
+        is_good = false;
+    }
+    return is_good;
 }
 
 /* What cannot be plugged in is told, and does not keep the rest from going on. */
@@ -470,8 +478,7 @@ step_sync_ready(Pass *pass, GError **error)
     pass->is_over = true;
     if (pass->record == NULL)
         return true;
-    if (!sync_volumes(pass, vmi, &is_changed, &failure) && !ch_api_is_conflict(failure))
-        tell(pass, "Warning", "FailedAttachVolume", failure->message);
+    (void)sync_plugged(pass, vmi, &is_changed, &failure);
     if (ch_vmi_set_ready(vmi, seen_pod(pass), ch_time_wall_us()))
         is_changed = true;
     if (is_changed && !put_vmi(pass, g_steal_pointer(&vmi), error))

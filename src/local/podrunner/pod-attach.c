@@ -8,6 +8,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/small-file.h"
+#include "lib/linux/link-names.h"
 #include "local/podrunner/cni-call.h"
 #include "local/podrunner/multus.h"
 
@@ -68,6 +69,7 @@ typedef struct {
     const ChJson *attachment;
     gsize i;
     const ChJson *previous; /* (nullable): a result */
+    const char *link;       /* NULL: the attachment's */
 } Call;
 
 static bool
@@ -80,12 +82,14 @@ run_call(const ChPodNetworkEnv *env,
     const ChJson *plugin = ch_json_item(ch_json_at(call->attachment, "plugins"), call->i);
     g_autofree char *args = make_args(record, call->attachment);
     g_autofree char *config = ch_multus_config(call->attachment, call->i, call->previous);
+    const char *link =
+        call->link != NULL ? call->link : ch_json_string_at(call->attachment, "link");
 
     return ch_cni_call(env->cni_path,
                        record,
                        &(ChCniCall){.command = call->command,
                                     .plugin = ch_json_string_at(plugin, "type"),
-                                    .link = ch_json_string_at(call->attachment, "link"),
+                                    .link = link,
                                     .config = config,
                                     .args = args},
                        out_text,
@@ -93,7 +97,7 @@ run_call(const ChPodNetworkEnv *env,
 }
 
 static bool
-add_one(
+add_plugin(
     const ChPodNetworkEnv *env, const ChRecord *record, ChJson *attachment, gsize i, GError **error)
 {
     const ChJson *plugin = ch_json_item(ch_json_at(attachment, "plugins"), i);
@@ -106,7 +110,10 @@ add_one(
         return false;
     if (!run_call(env,
                   record,
-                  &(Call){"ADD", attachment, i, i > 0 ? ch_json_at(attachment, "result") : NULL},
+                  &(Call){.command = "ADD",
+                          .attachment = attachment,
+                          .i = i,
+                          .previous = i > 0 ? ch_json_at(attachment, "result") : NULL},
                   &text,
                   error))
         return false;
@@ -125,22 +132,48 @@ add_one(
 }
 
 bool
+ch_pod_attach_one(const ChPodNetworkEnv *env,
+                  const ChRecord *record,
+                  ChJson *attachment,
+                  GError **error)
+{
+    for (gsize i = 0; i < ch_json_length(ch_json_at(attachment, "plugins")); i++) {
+        if (add_plugin(env, record, attachment, i, error))
+            continue;
+        g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
+        return false;
+    }
+    return true;
+}
+
+bool
 ch_pod_attach(const ChPodNetworkEnv *env,
               const ChRecord *record,
               ChJson *attachments,
               GError **error)
 {
     for (gsize i = 0; i < ch_json_length(attachments); i++) {
-        ChJson *attachment = ch_json_item(attachments, i);
-
-        for (gsize n = 0; n < ch_json_length(ch_json_at(attachment, "plugins")); n++) {
-            if (add_one(env, record, attachment, n, error))
-                continue;
-            g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
+        if (!ch_pod_attach_one(env, record, ch_json_item(attachments, i), error))
             return false;
-        }
     }
     return true;
+}
+
+static bool
+delete_plugins(const ChPodNetworkEnv *env,
+               const ChRecord *record,
+               const ChJson *attachment,
+               GError **error)
+{
+    bool is_gone = true;
+
+    for (gsize n = ch_json_length(ch_json_at(attachment, "plugins")); n > 0; n--) {
+        const Call call = {"DEL", attachment, n - 1, ch_json_at(attachment, "result"), NULL};
+
+        if (!run_call(env, record, &call, NULL, is_gone ? error : NULL))
+            is_gone = false;
+    }
+    return is_gone;
 }
 
 bool
@@ -152,14 +185,31 @@ ch_pod_detach(const ChPodNetworkEnv *env, const ChRecord *record, GError **error
 
     for (gsize i = ch_json_length(attachments); i > 0; i--) {
         const ChJson *attachment = ch_json_item(attachments, i - 1);
-        const ChJson *result = ch_json_at(attachment, "result");
 
-        for (gsize n = ch_json_length(ch_json_at(attachment, "plugins")); n > 0; n--) {
-            const Call call = {"DEL", attachment, n - 1, result};
-
-            if (!run_call(env, record, &call, NULL, is_gone ? error : NULL))
-                is_gone = false;
-        }
+        if (!delete_plugins(env, record, attachment, is_gone ? error : NULL))
+            is_gone = false;
     }
     return is_gone;
+}
+
+bool
+ch_pod_detach_one(const ChPodNetworkEnv *env,
+                  const ChRecord *record,
+                  const ChJson *attachment,
+                  GError **error)
+{
+    const char *link = ch_json_string_at(attachment, "link");
+    ChLinkNames names = {0};
+
+    g_strlcpy(names.pod_link, link != NULL ? link : "", sizeof(names.pod_link));
+    ch_link_names_derive(&names, false);
+    if (run_call(env,
+                 record,
+                 &(Call){"DEL", attachment, 0, ch_json_at(attachment, "result"), names.nic},
+                 NULL,
+                 error) &&
+        delete_plugins(env, record, attachment, error))
+        return true;
+    g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
+    return false;
 }

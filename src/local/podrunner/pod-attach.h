@@ -23,5 +23,22 @@ bool ch_pod_attach(const ChPodNetworkEnv *env,
                    ChJson *attachments,
                    GError **error);
 
+/* One of them. */
+bool ch_pod_attach_one(const ChPodNetworkEnv *env,
+                       const ChRecord *record,
+                       ChJson *attachment,
+                       GError **error);
+
 /* Takes back what is on record. Every plugin is asked, whatever the others said. */
 bool ch_pod_detach(const ChPodNetworkEnv *env, const ChRecord *record, GError **error);
+
+/**
+ * ch_pod_detach_one: from a pod that lives on. Idempotent.
+ *
+ * The agent renames what CNI made, and plugins know their link by its name only: the first of them,
+ * whose it is, is asked under both names.
+ */
+bool ch_pod_detach_one(const ChPodNetworkEnv *env,
+                       const ChRecord *record,
+                       const ChJson *attachment,
+                       GError **error);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "local/cli/nic-plug.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/errors.h"
+#include "lib/base/time.h"
+#include "local/cli/resource.h"
+#include "local/cli/start-failure.h"
+#include "local/cli/vm-edit.h"
+#include "local/cli/vms.h"
+
+#define LIMIT_US (180 * CH_SECOND_US)
+#define PATIENCE_US                                                                                \
+    (10 * CH_SECOND_US) /* with what the launcher refuses: it may change its mind                  \
+                         */
+#define POLL_MS 200
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const ChNicPlug *plug;
+    const char *name;
+    bool attaches;
+    char *since; /* owned: when it began, as events have it */
+    int64_t begin_us;
+    int64_t refused_us; /* since when the launcher refuses; 0: it does not */
+} Wait;
+
+/* (transfer full) (nullable): what the pod runner complains of. */
+static char *
+find_trouble(const Wait *wait, const ChJson *vmi)
+{
+    const ChNicPlug *plug = wait->plug;
+    g_autofree char *path =
+        ch_cli_resource_path(ch_cli_resource_by_name("events"), plug->cli->namespace_, NULL);
+    g_autoptr(ChJson) events = ch_client_get(plug->client, path, NULL);
+
+    return g_strdup(ch_network_trouble(vmi, events, wait->name, wait->since));
+}
+
+/* (transfer full) (nullable): what the launcher said of this interface for a while now. */
+static char *
+find_refusal(Wait *wait, const ChJson *vmi)
+{
+    g_autofree char *words = g_strdup_printf("interface '%s': ", wait->name);
+    const char *message = ch_start_failure_now(vmi);
+    const int64_t now_us = ch_time_now_us();
+
+    if (message == NULL || strstr(message, words) == NULL) {
+        wait->refused_us = 0;
+        return NULL;
+    }
+    if (wait->refused_us == 0)
+        wait->refused_us = now_us;
+    return now_us - wait->refused_us > PATIENCE_US ? g_strdup(message) : NULL;
+}
+
+static bool
+fail_unless_fine(Wait *wait, const ChJson *vmi, GError **error)
+{
+    const char *done = wait->attaches ? "attached" : "detached";
+    g_autofree char *trouble = find_trouble(wait, vmi);
+
+    if (trouble == NULL)
+        trouble = find_refusal(wait, vmi);
+    if (trouble == NULL && ch_time_now_us() - wait->begin_us < LIMIT_US)
+        return true;
+    if (trouble == NULL && ch_start_failure_now(vmi) != NULL)
+        trouble = g_strdup(ch_start_failure_now(vmi));
+    if (trouble == NULL)
+        trouble = g_strdup(wait->attaches ? "the guest does not have it yet"
+                                          : "the guest does not let go of it");
+    if (!wait->attaches)
+        return ch_fail(error,
+                       CH_ERROR_TIMEOUT,
+                       "network '%s' is not %s: %s; it goes on trying",
+                       wait->name,
+                       done,
+                       trouble);
+    return ch_fail(error,
+                   CH_ERROR_TIMEOUT,
+                   "network '%s' is not %s: %s; it goes on trying until 'chandler detach %s %s'",
+                   wait->name,
+                   done,
+                   trouble,
+                   wait->plug->vm,
+                   wait->name);
+}
+
+static bool
+is_done(const Wait *wait, const ChJson *vmi)
+{
+    return wait->attaches ? ch_vmi_plugged_network(vmi, wait->name) != NULL
+                          : !ch_vmi_has_network(vmi, wait->name);
+}
+
+/* (transfer full): the VMI as it is then; NULL with @error */
+static ChJson *
+wait_until_done(const ChNicPlug *plug, const char *name, bool attaches, GError **error)
+{
+    g_autofree char *since = ch_time_format(ch_time_wall_us());
+    Wait wait = {.plug = plug,
+                 .name = name,
+                 .attaches = attaches,
+                 .since = since,
+                 .begin_us = ch_time_now_us()};
+
+    for (;;) {
+        g_autoptr(ChJson) vmi = ch_vm_get(plug->client, plug->cli, plug->vm, error);
+
+        if (vmi == NULL)
+            return NULL;
+        if (ch_vm_is_final(vmi)) {
+            ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", plug->vm);
+            return NULL;
+        }
+        if (is_done(&wait, vmi))
+            return g_steal_pointer(&vmi);
+        if (!fail_unless_fine(&wait, vmi, error))
+            return NULL;
+        ch_cli_wait_ms(POLL_MS);
+    }
+}
+
+/* --- coming ----------------------------------------------------------------------------------- */
+
+static bool
+add(ChJson *vmi, gpointer data, GError **error)
+{
+    return ch_vmi_add_network(vmi, data, error);
+}
+
+static bool
+check_definition(const ChNicPlug *plug, const char *definition, GError **error)
+{
+    const ChCliResource *resource = ch_cli_resource_by_name("nad");
+    const char *slash = strchr(definition, '/');
+    g_autofree char *space = slash != NULL ? g_strndup(definition, (gsize)(slash - definition))
+                                           : g_strdup(plug->cli->namespace_);
+    const char *name = slash != NULL ? slash + 1 : definition;
+    g_autofree char *path = ch_cli_resource_path(resource, space, name);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(ChJson) found = ch_client_get(plug->client, path, &failure);
+
+    if (found != NULL)
+        return true;
+    if (ch_client_is_not_found(failure))
+        return ch_fail(error,
+                       CH_ERROR_NOT_FOUND,
+                       "there is no NetworkAttachmentDefinition '%s' in namespace '%s': 'chandler "
+                       "get nad' lists them, 'chandler apply' makes one",
+                       name,
+                       space);
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
+bool
+ch_nic_plug(const ChNicPlug *plug, const ChNetworkEdit *edit, GError **error)
+{
+    ChNetworkEdit copy = *edit;
+    g_autoptr(ChJson) vmi = NULL;
+    const char *mac;
+
+    if (!ch_network_edit_check(edit, error) || !check_definition(plug, edit->definition, error) ||
+        !ch_vm_edit(plug->client, plug->cli, plug->vm, add, &copy, error))
+        return false;
+    if (!plug->waits) {
+        printf("network \"%s\" is being attached\n", edit->name);
+        return true;
+    }
+    vmi = wait_until_done(plug, edit->name, true, error);
+    if (vmi == NULL)
+        return false;
+    mac = ch_json_string_at(ch_vmi_plugged_network(vmi, edit->name), "mac");
+    printf("network \"%s\" attached, with the MAC address %s\n",
+           edit->name,
+           mac != NULL ? mac : "of its pod");
+    return true;
+}
+
+/* --- going ------------------------------------------------------------------------------------ */
+
+static bool
+remove_one(ChJson *vmi, gpointer name, GError **error)
+{
+    return ch_vmi_remove_network(vmi, name, error);
+}
+
+bool
+ch_nic_unplug(const ChNicPlug *plug, const char *name, GError **error)
+{
+    g_autofree char *copy = g_strdup(name);
+    g_autoptr(ChJson) vmi = NULL;
+
+    if (!ch_vm_edit(plug->client, plug->cli, plug->vm, remove_one, copy, error))
+        return false;
+    if (plug->waits) {
+        vmi = wait_until_done(plug, name, false, error);
+        if (vmi == NULL)
+            return false;
+    }
+    printf("network \"%s\" %s\n", name, plug->waits ? "detached" : "is being detached");
+    return true;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "local/launcher/nic-plan.h"
+
+#include <string.h>
+
+#include "lib/linux/link-names.h"
+#include "local/launcher/xml.h"
+
+#define ALIAS_PREFIX  "ua-"
+#define MAX_NICS      256
+#define SOURCE_MULTUS "multus-status"
+
+/* One <interface>; owned but the node. */
+typedef struct {
+    xmlNode *node;
+    char *name; /* NULL: not of the VMI */
+    char *tap;
+    bool is_down;
+} Nic;
+
+static void
+nic_clear(gpointer data)
+{
+    Nic *nic = data;
+
+    g_free(nic->name);
+    g_free(nic->tap);
+}
+
+static void
+change_clear(gpointer data)
+{
+    ChNicChange *change = data;
+
+    g_free(change->xml);
+    g_free(change->name);
+}
+
+static GArray *
+new_changes(void)
+{
+    GArray *changes = g_array_new(FALSE, FALSE, sizeof(ChNicChange));
+
+    g_array_set_clear_func(changes, change_clear);
+    return changes;
+}
+
+void
+ch_nic_plan_clear(ChNicPlan *plan)
+{
+    g_clear_pointer(&plan->attach, g_ptr_array_unref);
+    g_clear_pointer(&plan->detach, g_array_unref);
+    g_clear_pointer(&plan->update, g_array_unref);
+}
+
+static GArray *
+read_nics(const xmlNode *devices)
+{
+    GArray *nics = g_array_new(FALSE, FALSE, sizeof(Nic));
+
+    g_array_set_clear_func(nics, nic_clear);
+    for (xmlNode *node = ch_xml_child(devices, "interface"); node != NULL && nics->len < MAX_NICS;
+         node = ch_xml_next(node)) {
+        g_autofree char *alias = ch_xml_dup_attribute(ch_xml_child(node, "alias"), "name");
+        g_autofree char *state = ch_xml_dup_attribute(ch_xml_child(node, "link"), "state");
+        const Nic nic = {
+            .node = node,
+            .name = alias != NULL && g_str_has_prefix(alias, ALIAS_PREFIX)
+                        ? g_strdup(alias + strlen(ALIAS_PREFIX))
+                        : NULL,
+            .tap = ch_xml_dup_attribute(ch_xml_child(node, "target"), "dev"),
+            .is_down = g_strcmp0(state, "down") == 0,
+        };
+
+        g_array_append_val(nics, nic);
+    }
+    return nics;
+}
+
+static bool
+has_nic(const GArray *nics, const char *name)
+{
+    for (guint i = 0; i < nics->len; i++)
+        if (g_strcmp0(g_array_index(nics, Nic, i).name, name) == 0)
+            return true;
+    return false;
+}
+
+/* --- the VMI ---------------------------------------------------------------------------------- */
+
+static const ChJson *
+interfaces_of(const ChJson *vmi)
+{
+    return ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
+}
+
+static bool
+is_in_state(const ChJson *interface, const char *state)
+{
+    return g_strcmp0(ch_json_string_at(interface, "state"), state) == 0;
+}
+
+/* Whether the pod has its link. */
+static bool
+is_in_pod(const ChJson *vmi, const char *name)
+{
+    const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", name);
+    const char *text = ch_json_string_at(status, "infoSource");
+    g_auto(GStrv) sources = g_strsplit(text != NULL ? text : "", ", ", -1);
+
+    return g_strv_contains((const char *const *)sources, SOURCE_MULTUS);
+}
+
+/* One that left the spec goes too: nothing else would take it away. */
+static bool
+is_to_go(const ChJson *vmi, const Nic *nic)
+{
+    const ChJson *interface = ch_json_find(interfaces_of(vmi), "name", nic->name);
+    ChLinkNames names = {0};
+
+    if (interface != NULL && !is_in_state(interface, "absent"))
+        return false;
+    ch_link_name_hashed(nic->name, names.pod_link);
+    ch_link_names_derive(&names, false);
+    return g_strcmp0(nic->tap, names.tap) == 0;
+}
+
+/* --- the plan --------------------------------------------------------------------------------- */
+
+/* Where it is plugged in is libvirt's business, and may differ from what is defined. */
+static void
+drop_address(xmlNode *node)
+{
+    xmlNode *address = ch_xml_child(node, "address");
+
+    if (address == NULL)
+        return;
+    xmlUnlinkNode(address);
+    xmlFreeNode(address);
+}
+
+static void
+add_change(GArray *changes, const Nic *nic)
+{
+    ChNicChange change;
+
+    drop_address(nic->node);
+    change = (ChNicChange){ch_xml_print_node(nic->node), g_strdup(nic->name)};
+    g_array_append_val(changes, change);
+}
+
+static void
+add_link_change(GArray *changes, const Nic *nic)
+{
+    xmlNode *link = ch_xml_child(nic->node, "link");
+
+    if (link == NULL)
+        link = ch_xml_add(nic->node, "link", NULL);
+    ch_xml_set(link, "state", nic->is_down ? "up" : "down");
+    add_change(changes, nic);
+}
+
+static void
+plan_nic(const ChJson *vmi, const Nic *nic, ChNicPlan *plan)
+{
+    const ChJson *interface;
+
+    if (nic->name == NULL)
+        return;
+    interface = ch_json_find(interfaces_of(vmi), "name", nic->name);
+    if (is_to_go(vmi, nic))
+        add_change(plan->detach, nic);
+    else if (interface != NULL && !is_in_state(interface, "absent") &&
+             is_in_state(interface, "down") != nic->is_down)
+        add_link_change(plan->update, nic);
+}
+
+bool
+ch_nic_plan(const char *live, const ChJson *vmi, ChNicPlan *out_plan, GError **error)
+{
+    const ChJson *interfaces = interfaces_of(vmi);
+    g_autoptr(xmlDoc) doc = ch_xml_parse(live, error);
+    g_autoptr(GArray) nics = NULL;
+
+    if (doc == NULL)
+        return false;
+    nics = read_nics(ch_xml_child(xmlDocGetRootElement(doc), "devices"));
+    *out_plan = (ChNicPlan){g_ptr_array_new_with_free_func(g_free), new_changes(), new_changes()};
+    for (guint i = 0; i < nics->len; i++)
+        plan_nic(vmi, &g_array_index(nics, Nic, i), out_plan);
+    for (gsize i = 0; i < ch_json_length(interfaces); i++) {
+        const ChJson *interface = ch_json_item(interfaces, i);
+        const char *name = ch_json_string_at(interface, "name");
+
+        if (name != NULL && !is_in_state(interface, "absent") && is_in_pod(vmi, name) &&
+            !ch_json_has(interface, "sriov") && !has_nic(nics, name))
+            g_ptr_array_add(out_plan->attach, g_strdup(name));
+    }
+    return true;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "local/launcher/nic-sync.h"
+
+#include <stdlib.h>
+
+#include "lib/base/errors.h"
+#include "lib/base/log.h"
+#include "local/launcher/device-change.h"
+#include "local/launcher/network.h"
+#include "local/launcher/nic-plan.h"
+#include "local/launcher/virt.h"
+
+/* With its addresses ready before the guest can ask. */
+static char *
+build(const ChNicSync *sync, const char *name, const GArray *nics, GError **error)
+{
+    if (!ch_network_serve(sync->dhcp, sync->vmi, nics, sync->paths->private_dir, error))
+        return NULL;
+    return ch_domain_interface_build(
+        &(ChDomainInput){.vmi = sync->vmi,
+                         .options = sync->options,
+                         .paths = *sync->paths,
+                         .nics = (const ChNicFacts *)(gpointer)nics->data,
+                         .n_nics = nics->len},
+        name,
+        error);
+}
+
+static bool
+attach(virDomainPtr domain, const ChNicSync *sync, const char *name, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(GArray) nics = ch_network_examine_one(sync->vmi, name, &failure);
+    g_autofree char *xml = nics != NULL ? build(sync, name, nics, &failure) : NULL;
+
+    if (nics == NULL && g_error_matches(failure, CH_ERROR, CH_ERROR_NOT_FOUND)) {
+        ch_log_verbose(3, NULL, "%s", failure->message); /* the agent is still at it */
+        return true;
+    }
+    if (xml != NULL && ch_device_attach(domain, xml, &failure)) {
+        ch_log_info(NULL, "Interface '%s' attached.", name);
+        return true;
+    }
+    g_propagate_prefixed_error(error, g_steal_pointer(&failure), "interface '%s': ", name);
+    return false;
+}
+
+typedef bool (*ChangeFunc)(virDomainPtr domain, const char *xml, GError **error);
+
+static bool
+change(
+    virDomainPtr domain, const ChNicChange *nic, ChangeFunc func, const char *what, GError **error)
+{
+    if (!func(domain, nic->xml, error)) {
+        g_prefix_error(error, "interface '%s': ", nic->name);
+        return false;
+    }
+    ch_log_info(NULL, "Interface '%s' %s.", nic->name, what);
+    return true;
+}
+
+static bool
+carry_out(virDomainPtr domain, const ChNicSync *sync, const ChNicPlan *plan, GError **error)
+{
+    bool is_good = true;
+
+    for (guint i = 0; i < plan->detach->len; i++)
+        is_good &= change(domain,
+                          &g_array_index(plan->detach, ChNicChange, i),
+                          ch_device_detach,
+                          "detached, or about to be",
+                          is_good ? error : NULL);
+    for (guint i = 0; i < plan->update->len; i++)
+        is_good &= change(domain,
+                          &g_array_index(plan->update, ChNicChange, i),
+                          ch_device_update,
+                          "has its link changed",
+                          is_good ? error : NULL);
+    for (guint i = 0; i < plan->attach->len; i++)
+        is_good &= attach(domain, sync, plan->attach->pdata[i], is_good ? error : NULL);
+    return is_good;
+}
+
+bool
+ch_nic_sync(virDomainPtr domain, const ChNicSync *sync, GError **error)
+{
+    char *live = virDomainGetXMLDesc(domain, 0); /* libvirt's: by malloc() */
+    g_auto(ChNicPlan) plan = {0};
+    bool is_planned;
+
+    if (live == NULL)
+        return ch_virt_fail(error);
+    is_planned = ch_nic_plan(live, sync->vmi, &plan, error);
+    free(live);
+    return is_planned && carry_out(domain, sync, &plan, error);
+}
