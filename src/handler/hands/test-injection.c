@@ -136,7 +136,8 @@ static const InjectorCase cases[] = {
     {.request = {OP(RESERVATION_WATCH)}},
     {.request = {OP(RESERVATION_OWN)},
      .prepare = case_reservation,
-     .describe = case_describe_labels},
+     .describe = case_describe_labels,
+     .is_possible = case_takes_labels},
 };
 
 /* --- all of them */
