@@ -81,7 +81,7 @@ ch_source_look(const ChSourceName *name, ChHandsReply *reply)
 static int
 same_file(int fd, int other_fd)
 {
-    ChFileId id, other;
+    ChFileId id = {0}, other = {0};
     int result = ch_safe_identify(fd, &id, NULL);
 
     if (result == 0)
