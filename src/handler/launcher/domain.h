@@ -14,10 +14,10 @@
 
 #include "lib/json/json.h"
 
-/* Status.Status */
 /* The agent's own reason of an Unknown domain: its launcher was not heard yet. */
 #define CH_DOMAIN_REASON_AWAITED "Awaited"
 
+/* Status.Status */
 typedef enum {
     CH_DOMAIN_OTHER = 0, /* "" and every text that is none of these: not alive when "" */
     CH_DOMAIN_NO_STATE,
