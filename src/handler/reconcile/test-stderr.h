@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is logged between begin and end. */
+/* test-stderr: what is logged between begin and end. */
 
 #pragma once
 
