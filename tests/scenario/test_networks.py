@@ -608,7 +608,7 @@ def test_damaged_cache_file(stage):
 
 @pytest.mark.parametrize("what,text", [
     ({"vmNetworkCIDR": "10.0.2.0/31"}, "VM CIDR subnet is too small, at least 2 host addresses are required: 10.0.2.0/31"),
-    ({"vmNetworkCIDR": "nonsense"}, "failed to parse VM CIDR: nonsense"),
+    ({"vmNetworkCIDR": "nonsense"}, "failed to parse VM CIDR: nonsense, invalid CIDR address: nonsense"),
     ("podInterfaceName", "LinkAdd: numerical result out of range: a link cannot be named k6t-cust-iface-1"),
 ])
 def test_what_cannot_be_made(stage, what, text):
