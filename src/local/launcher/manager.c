@@ -17,6 +17,7 @@
 struct ChManager {
     ChManagerConfig config;
     bool is_paused_by_user; /* of the one worker that syncs, pauses and unpauses */
+    int64_t quiet_until_us; /* of the same: see nic-sync.h */
 };
 
 ChManager *
@@ -229,7 +230,9 @@ sync_devices(ChManager *manager,
                        &(ChNicSync){.vmi = request->vmi,
                                     .options = request->options,
                                     .paths = paths,
-                                    .dhcp = manager->config.dhcp},
+                                    .dhcp = manager->config.dhcp,
+                                    .virt = manager->config.virt,
+                                    .quiet_until_us = &manager->quiet_until_us},
                        has_disks ? error : NULL) &&
            has_disks;
 }

@@ -6,10 +6,13 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/log.h"
+#include "lib/base/time.h"
 #include "local/launcher/device-change.h"
 #include "local/launcher/network.h"
 #include "local/launcher/nic-plan.h"
-#include "local/launcher/virt.h"
+#include "local/launcher/nic-stray.h"
+
+#define QUIET_US (2 * CH_SECOND_US) /* until libvirt has heard of a device that is gone */
 
 /* With its addresses ready before the guest can ask. */
 static char *
@@ -31,6 +34,12 @@ static bool
 attach(virDomainPtr domain, const ChNicSync *sync, const char *name, GError **error)
 {
     g_autoptr(GError) failure = NULL;
+
+    if (ch_time_now_us() < *sync->quiet_until_us)
+        return ch_fail(error,
+                       CH_ERROR_FAILED,
+                       "interface '%s': the guest lets go of what an earlier attempt left",
+                       name);
     g_autoptr(GArray) nics = ch_network_examine_one(sync->vmi, name, &failure);
     g_autofree char *xml = nics != NULL ? build(sync, name, nics, &failure) : NULL;
 
@@ -42,6 +51,8 @@ attach(virDomainPtr domain, const ChNicSync *sync, const char *name, GError **er
         ch_log_info(NULL, "Interface '%s' attached.", name);
         return true;
     }
+    if (xml != NULL && ch_nic_stray_remove(domain, name, xml))
+        *sync->quiet_until_us = ch_time_now_us() + QUIET_US;
     g_propagate_prefixed_error(error, g_steal_pointer(&failure), "interface '%s': ", name);
     return false;
 }
@@ -77,6 +88,8 @@ carry_out(virDomainPtr domain, const ChNicSync *sync, const ChNicPlan *plan, GEr
                           ch_device_update,
                           "has its link changed",
                           is_good ? error : NULL);
+    if (plan->update->len > 0)
+        ch_virt_tell_change(sync->virt);
     for (guint i = 0; i < plan->attach->len; i++)
         is_good &= attach(domain, sync, plan->attach->pdata[i], is_good ? error : NULL);
     return is_good;

@@ -14,6 +14,7 @@
 
 #include "local/launcher/dhcp-server.h"
 #include "local/launcher/domain-xml.h"
+#include "local/launcher/virt.h"
 
 /* Borrowed. */
 typedef struct {
@@ -21,6 +22,8 @@ typedef struct {
     const Kubevirt__Cmd__V1__VirtualMachineOptions *options;
     const ChPaths *paths;
     ChDhcpServer *dhcp;
+    ChVirt *virt;
+    int64_t *quiet_until_us; /* (inout): of the monotonic clock: nothing is plugged in before */
 } ChNicSync;
 
 /* Returns: false with CH_VIRT_ERROR and the like, the first: libvirt refuses one; the others are

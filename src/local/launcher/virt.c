@@ -123,6 +123,12 @@ on_device(virConnectPtr connection, virDomainPtr domain, const char *alias, void
     virt->listener(virt->data, CH_VIRT_CHANGED);
 }
 
+void
+ch_virt_tell_change(ChVirt *virt)
+{
+    virt->listener(virt->data, CH_VIRT_CHANGED);
+}
+
 ChVirt *
 ch_virt_new(const char *uri, ChVirtListener listener, gpointer data)
 {

@@ -28,7 +28,8 @@ char *ch_virt_error_text(const GError *error);
 
 typedef enum {
     CH_VIRT_DEFINED, /* a new domain */
-    CH_VIRT_CHANGED, /* any other lifecycle change, undefining, and devices that come and go */
+    CH_VIRT_CHANGED, /* any other lifecycle change, undefining, and devices that come and go, or are
+                        changed here */
     CH_VIRT_RESUMED,
     CH_VIRT_SUSPENDED,
     CH_VIRT_AGENT_CONNECTED,
@@ -36,7 +37,7 @@ typedef enum {
     CH_VIRT_RECONNECTED,
 } ChVirtEvent;
 
-/* On libvirt's thread, or with RECONNECTED on any worker's: pass on, do not block. */
+/* On libvirt's thread, or with CHANGED and RECONNECTED on any worker's: pass on, do not block. */
 typedef void (*ChVirtListener)(gpointer data, ChVirtEvent event);
 
 typedef struct ChVirt ChVirt;
@@ -59,6 +60,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ChVirt, ch_virt_free)
 virConnectPtr ch_virt_connect(ChVirt *virt, GError **error);
 /* Opens the connection if there is none or it died. Blocks. */
 bool ch_virt_check(ChVirt *virt, GError **error);
+
+/* The listener hears CHANGED: libvirt has no event for what the caller did to the domain. */
+void ch_virt_tell_change(ChVirt *virt);
 
 typedef enum {
     CH_VIRT_LOOKUP_FAILED = 0,
