@@ -136,3 +136,25 @@ def test_namesake_of_before_is_another(stage):
     wait_interfaces(stage, vmi, [entry(), IN_POD])
     assert "k6t-eth0" in launcher.ip("link")
     assert old.read_text() == text
+
+
+def test_guest_is_asked_again_for_a_nic_that_is_to_go(stage):
+    """It may not have heard of it while it booted: its launcher is told until the domain has lost the NIC."""
+    stage.start_handler()
+    vmi = harness.numbered(1, interfaces=[{"name": "blue", "infoSource": "multus-status"}])
+    vmi["spec"]["domain"]["devices"]["interfaces"] = [{"name": "default", "masquerade": {}, "model": "virtio"},
+                                                      {"name": "blue", "bridge": {}, "state": "absent"}]
+    vmi["spec"]["networks"] = [{"name": "default", "pod": {}}, {"name": "blue", "multus": {"networkName": "blue"}}]
+    path = write_domain(stage, "first.json")
+    domain = json.loads(path.read_text())
+    domain["Spec"]["Devices"]["Interfaces"].append({"Alias": {"Name": "blue"}, "MAC": {"MAC": "52:54:00:00:00:02"}})
+    path.write_text(json.dumps(domain))
+    launcher = stage.start_launcher(vmi, NET, domain=path)
+    stage.create(vmi)
+    name = vmi["metadata"]["name"]
+    stage.api.wait_phase("Running", name)
+    harness.wait_for(lambda: "domain, multus-status" in json.dumps(stage.api.vmi(name)["status"]), "the status to show it")
+    asked = launcher.count("SyncVirtualMachine")
+    harness.wait_for(lambda: launcher.count("SyncVirtualMachine") >= asked + 2, "the launcher to be asked twice more")
+    describe(launcher, write_domain(stage, "second.json"))
+    harness.wait_for(lambda: '"domain, multus-status"' not in json.dumps(stage.api.vmi(name)["status"]), "the guest to have lost it")

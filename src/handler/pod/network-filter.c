@@ -65,6 +65,25 @@ is_to_unplug(const ChJson *vmi, const ChJson *iface)
            !ch_network_has_source(status, "domain");
 }
 
+bool
+ch_network_awaits_guest(const ChJson *vmi)
+{
+    const ChJson *list = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
+    const ChJson *networks = ch_json_at(vmi, "spec", "networks");
+
+    for (gsize i = 0; i < ch_json_length(list); i++) {
+        const ChJson *iface = ch_json_item(list, i);
+        const char *name = ch_json_string_at(iface, "name");
+        const ChJson *multus = ch_json_at(ch_network_find_named(networks, name), "multus");
+
+        if (ch_network_iface_is_absent(iface) && ch_json_has(iface, "bridge") && multus != NULL &&
+            !ch_json_bool_at(multus, false, "default") &&
+            ch_network_has_source(find_status(vmi, name), "domain"))
+            return true;
+    }
+    return false;
+}
+
 static void
 choose(GArray *choices, const ChJson *vmi, IsChosen is_chosen)
 {

@@ -97,6 +97,38 @@ test_target(void)
           "a b c!");
 }
 
+static void
+test_what_the_guest_keeps(void)
+{
+    static const struct {
+        const char *iface, *network, *status;
+        bool is_awaited;
+    } cases[] = {
+        {ABSENT("a"), NET("a"), STATUS("a", "domain, multus-status"), true},
+        {IFACE("a"), NET("a"), STATUS("a", "domain, multus-status"), false},
+        {ABSENT("a"), NET("a"), STATUS("a", "multus-status"), false},
+        {ABSENT("a"), NET("a"), "", false},
+        {ABSENT("a"), NET("b"), STATUS("a", "domain"), false},
+        {ABSENT("a"), "{\"name\":\"a\",\"pod\":{}}", STATUS("a", "domain"), false},
+        {ABSENT("a"),
+         "{\"name\":\"a\",\"multus\":{\"default\":true}}",
+         STATUS("a", "domain"),
+         false},
+        {"{\"name\":\"a\",\"sriov\":{},\"state\":\"absent\"}",
+         NET("a"),
+         STATUS("a", "domain"),
+         false},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text =
+            g_strdup_printf(VMI, cases[i].iface, cases[i].network, cases[i].status);
+        g_autoptr(ChJson) vmi = ch_json_parse(text, -1, NULL);
+
+        g_assert_cmpint(ch_network_awaits_guest(vmi), ==, cases[i].is_awaited);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -105,5 +137,6 @@ main(int argc, char **argv)
     g_test_add_func("/network-filter/an-update-of-nothing", test_update_nothing);
     g_test_add_func("/network-filter/an-update-plugs-then-unplugs", test_update);
     g_test_add_func("/network-filter/a-target-takes-all-networks", test_target);
+    g_test_add_func("/network-filter/what-the-guest-keeps", test_what_the_guest_keeps);
     return g_test_run();
 }

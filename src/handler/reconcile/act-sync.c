@@ -11,6 +11,7 @@
 #include "handler/launcher/rpc.h"
 #include "handler/pod/container-disks.h"
 #include "handler/pod/host-disk.h"
+#include "handler/pod/network-filter.h"
 #include "handler/pod/network.h"
 #include "handler/pod/ownership.h"
 #include "handler/pod/pod.h"
@@ -23,6 +24,7 @@
 #include "lib/base/time.h"
 
 #define DISKS_RETRY_US CH_SECOND_US
+#define NIC_RETRY_US   (5 * CH_SECOND_US) /* QEMU takes no second request before */
 
 static ChPodNetworkOutcome
 change_network(const ChPass *pass, ChPod *pod, ChNetworkRun run, GError **error)
@@ -310,6 +312,8 @@ update_vmi(ChPass *pass, const ChLauncherClient *client, ChActHotplug *hotplug)
         !ch_downward_metrics_begin(pass->env->metrics, pass->document, &result.error))
         return ch_act_result(false, result.error);
     tolerated = update_network(pass, client->pod);
+    if (ch_network_awaits_guest(pass->document))
+        ch_pass_requeue_after(pass, NIC_RETRY_US);
     result = sync_vmi(pass, client);
     if (result.outcome == CH_SYNC_OK)
         result = ch_act_hotplug_unmount(hotplug);
