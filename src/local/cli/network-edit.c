@@ -202,22 +202,39 @@ is_about(const ChJson *event, const char *uid, const char *prefix)
            g_strcmp0(ch_json_string_at(event, "involvedObject", "uid"), uid) == 0;
 }
 
+static int64_t
+revision_of(const ChJson *object)
+{
+    const char *text = ch_json_string_at(object, "metadata", "resourceVersion");
+    gint64 revision = 0;
+
+    if (text != NULL)
+        (void)g_ascii_string_to_signed(text, 10, 0, G_MAXINT64, &revision, NULL);
+    return revision;
+}
+
+int64_t
+ch_events_revision(const ChJson *events)
+{
+    return revision_of(events);
+}
+
 const char *
-ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, const char *since)
+ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, int64_t since)
 {
     const ChJson *items = ch_json_at(events, "items");
     const char *uid = ch_json_string_at(vmi, "metadata", "uid");
     g_autofree char *prefix = g_strdup_printf("network '%s': ", name);
-    const char *newest = since;
+    int64_t newest = since;
     const char *message = NULL;
 
     for (gsize i = 0; i < ch_json_length(items); i++) {
         const ChJson *event = ch_json_item(items, i);
-        const char *when = ch_json_string_at(event, "lastTimestamp");
+        const int64_t revision = revision_of(event);
 
-        if (when == NULL || strcmp(when, newest) < 0 || !is_about(event, uid, prefix))
+        if (revision <= newest || !is_about(event, uid, prefix))
             continue;
-        newest = when;
+        newest = revision;
         message = ch_json_string_at(event, "message") + strlen(prefix);
     }
     return message;

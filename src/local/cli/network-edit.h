@@ -42,9 +42,12 @@ const ChJson *ch_vmi_plugged_network(const ChJson *vmi, const char *name);
 /**
  * ch_network_trouble: why it neither comes nor goes.
  * @events: a list
- * @since: "2026-12-01T05:40:41Z": events that were not seen since then do not count
+ * @since: of an earlier one; see ch_events_revision()
  *
- * Returns: (nullable): borrowed: what the newest of them says
+ * Returns: (nullable): borrowed: what the newest event that came after that says
  */
 const char *
-ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, const char *since);
+ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, int64_t since);
+
+/* How new a list of events is. */
+int64_t ch_events_revision(const ChJson *events);

@@ -24,19 +24,37 @@ typedef struct {
     const ChNicPlug *plug;
     const char *name;
     bool attaches;
-    char *since; /* owned: when it began, as events have it */
+    int64_t since; /* events that are older are of something else */
     int64_t begin_us;
     int64_t refused_us; /* since when the launcher refuses; 0: it does not */
 } Wait;
+
+/* (transfer full) (nullable) */
+static ChJson *
+list_events(const ChNicPlug *plug, GError **error)
+{
+    const ChCliResource *resource = ch_cli_resource_by_name("events");
+    g_autofree char *path = ch_cli_resource_path(resource, plug->cli->namespace_, NULL);
+
+    return ch_client_get(plug->client, path, error);
+}
+
+/* Before anything is changed. */
+static bool
+begin(Wait *wait, GError **error)
+{
+    g_autoptr(ChJson) events = list_events(wait->plug, error);
+
+    wait->since = ch_events_revision(events);
+    wait->begin_us = ch_time_now_us();
+    return events != NULL;
+}
 
 /* (transfer full) (nullable): what the pod runner complains of. */
 static char *
 find_trouble(const Wait *wait, const ChJson *vmi)
 {
-    const ChNicPlug *plug = wait->plug;
-    g_autofree char *path =
-        ch_cli_resource_path(ch_cli_resource_by_name("events"), plug->cli->namespace_, NULL);
-    g_autoptr(ChJson) events = ch_client_get(plug->client, path, NULL);
+    g_autoptr(ChJson) events = list_events(wait->plug, NULL);
 
     return g_strdup(ch_network_trouble(vmi, events, wait->name, wait->since));
 }
@@ -99,14 +117,9 @@ is_done(const Wait *wait, const ChJson *vmi)
 
 /* (transfer full): the VMI as it is then; NULL with @error */
 static ChJson *
-wait_until_done(const ChNicPlug *plug, const char *name, bool attaches, GError **error)
+wait_until_done(Wait *wait, GError **error)
 {
-    g_autofree char *since = ch_time_format(ch_time_wall_us());
-    Wait wait = {.plug = plug,
-                 .name = name,
-                 .attaches = attaches,
-                 .since = since,
-                 .begin_us = ch_time_now_us()};
+    const ChNicPlug *plug = wait->plug;
 
     for (;;) {
         g_autoptr(ChJson) vmi = ch_vm_get(plug->client, plug->cli, plug->vm, error);
@@ -117,9 +130,9 @@ wait_until_done(const ChNicPlug *plug, const char *name, bool attaches, GError *
             ch_fail(error, CH_ERROR_INVALID, "the VM '%s' has ended", plug->vm);
             return NULL;
         }
-        if (is_done(&wait, vmi))
+        if (is_done(wait, vmi))
             return g_steal_pointer(&vmi);
-        if (!fail_unless_fine(&wait, vmi, error))
+        if (!fail_unless_fine(wait, vmi, error))
             return NULL;
         ch_cli_wait_ms(POLL_MS);
     }
@@ -162,17 +175,18 @@ bool
 ch_nic_plug(const ChNicPlug *plug, const ChNetworkEdit *edit, GError **error)
 {
     ChNetworkEdit copy = *edit;
+    Wait wait = {.plug = plug, .name = edit->name, .attaches = true};
     g_autoptr(ChJson) vmi = NULL;
     const char *mac;
 
     if (!ch_network_edit_check(edit, error) || !check_definition(plug, edit->definition, error) ||
-        !ch_vm_edit(plug->client, plug->cli, plug->vm, add, &copy, error))
+        !begin(&wait, error) || !ch_vm_edit(plug->client, plug->cli, plug->vm, add, &copy, error))
         return false;
     if (!plug->waits) {
         printf("network \"%s\" is being attached\n", edit->name);
         return true;
     }
-    vmi = wait_until_done(plug, edit->name, true, error);
+    vmi = wait_until_done(&wait, error);
     if (vmi == NULL)
         return false;
     mac = ch_json_string_at(ch_vmi_plugged_network(vmi, edit->name), "mac");
@@ -194,12 +208,14 @@ bool
 ch_nic_unplug(const ChNicPlug *plug, const char *name, GError **error)
 {
     g_autofree char *copy = g_strdup(name);
+    Wait wait = {.plug = plug, .name = name};
     g_autoptr(ChJson) vmi = NULL;
 
-    if (!ch_vm_edit(plug->client, plug->cli, plug->vm, remove_one, copy, error))
+    if (!begin(&wait, error) ||
+        !ch_vm_edit(plug->client, plug->cli, plug->vm, remove_one, copy, error))
         return false;
     if (plug->waits) {
-        vmi = wait_until_done(plug, name, false, error);
+        vmi = wait_until_done(&wait, error);
         if (vmi == NULL)
             return false;
     }

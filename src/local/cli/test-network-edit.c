@@ -152,39 +152,41 @@ test_when_it_is_plugged_in(void)
 
 static void
 append_event(
-    ChJson *items, const char *uid, const char *reason, const char *when, const char *message)
+    ChJson *items, const char *uid, const char *reason, const char *revision, const char *message)
 {
     ChJson *event = ch_json_new_object();
 
     ch_json_set_string(ch_json_ensure_object(event, "involvedObject"), "uid", uid);
     ch_json_set_string(event, "reason", reason);
-    ch_json_set_string(event, "lastTimestamp", when);
+    ch_json_set_string(ch_json_ensure_object(event, "metadata"), "resourceVersion", revision);
     ch_json_set_string(event, "message", message);
     ch_json_append(items, event);
 }
 
-/* The newest of this VM's, of this network, that is not older than the question. */
+/* The newest of this VM's, of this network, that came after the question. */
 static void
 test_trouble(void)
 {
     static const char attach[] = "FailedAttachNetwork";
     g_autoptr(ChJson) vmi = parse_json(vmi_text);
-    g_autoptr(ChJson) events = parse_json("{'items':[]}");
+    g_autoptr(ChJson) events = parse_json("{'metadata':{'resourceVersion':'10'},'items':[]}");
     ChJson *items = ch_json_at(events, "items");
 
-    append_event(items, "u1", attach, "2026-12-01T05:00:01Z", "network 'blue': old");
-    append_event(items, "u1", attach, "2026-12-01T05:00:03Z", "network 'blue': newest");
-    append_event(
-        items, "u1", "FailedDetachNetwork", "2026-12-01T05:00:02Z", "network 'blue': newer");
-    append_event(items, "u1", attach, "2026-12-01T05:00:04Z", "network 'bluest': no");
-    append_event(items, "u2", attach, "2026-12-01T05:00:04Z", "network 'blue': no");
-    append_event(items, "u1", "Stopped", "2026-12-01T05:00:04Z", "network 'blue': no");
+    append_event(items, "u1", attach, "7", "network 'blue': old");
+    append_event(items, "u1", attach, "9", "network 'blue': newest");
+    append_event(items, "u1", "FailedDetachNetwork", "8", "network 'blue': newer");
+    append_event(items, "u1", attach, "10", "network 'bluest': no");
+    append_event(items, "u2", attach, "10", "network 'blue': no");
+    append_event(items, "u1", "Stopped", "10", "network 'blue': no");
     append_event(items, "u1", attach, NULL, "network 'blue': no");
-    append_event(items, "u1", attach, "2026-12-01T05:00:04Z", NULL);
-    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", "2026-12-01T05:00:02Z"), ==, "newest");
-    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", "2026-12-01T05:00:03Z"), ==, "newest");
-    g_assert_null(ch_network_trouble(vmi, events, "blue", "2026-12-01T05:00:04Z"));
-    g_assert_null(ch_network_trouble(vmi, NULL, "blue", "2026-12-01T05:00:00Z"));
+    append_event(items, "u1", attach, "ten", "network 'blue': no");
+    append_event(items, "u1", attach, "10", NULL);
+    g_assert_cmpint(ch_events_revision(events), ==, 10);
+    g_assert_cmpint(ch_events_revision(NULL), ==, 0);
+    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", 0), ==, "newest");
+    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", 8), ==, "newest");
+    g_assert_null(ch_network_trouble(vmi, events, "blue", 9));
+    g_assert_null(ch_network_trouble(vmi, NULL, "blue", 0));
 }
 
 int
