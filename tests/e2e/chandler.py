@@ -119,14 +119,14 @@ def manifest(folder, name, annotations=None, **changes):
     return path
 
 
-def wait(condition, what):
+def wait(condition, what, pause=0.2):
     deadline = time.monotonic() + PATIENCE
     while True:
         value = condition()
         if value:
             return value
         assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.2)
+        time.sleep(pause)
 
 
 class Console:
