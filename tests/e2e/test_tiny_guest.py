@@ -288,6 +288,7 @@ def test_removed_state_ends_the_supervisor():
 def test_unknown_vm_and_type(chandler):
     assert "there is no VM 'nobody'" in chandler.fails("console", "nobody")
     assert "there is no type 'nothing'" in chandler.fails("get", "nothing")
+    assert "an argument is missing; usage: chandler console NAME" in chandler.fails("console")
 
 
 def test_port_in_use():

@@ -511,6 +511,28 @@ def test_unplugged_while_half_made(stage):
     assert set(test_network.links_of(launcher)) == PRIMARY | {"net1", "net1-nic", "k6t-net1", "tap1", "net2-nic"}
 
 
+def test_unplug_that_fails(stage):
+    """field:FR-H13: each time, until what is in the way is gone; told, and other changes reach the launcher meanwhile."""
+    stage.start_handler()
+    vmi = document([interface("default", "masquerade"), interface("secondnetwork")], [secondary()])
+    name = vmi["metadata"]["name"]
+    launcher = start(stage, vmi, links=[(SECOND, {})])
+    obstacle = dhcp_of(launcher, SECOND)
+    obstacle.unlink(missing_ok=True)
+    (obstacle / "in-the-way").mkdir(parents=True)
+    unplug(stage, vmi, "secondnetwork")
+    harness.wait_for(lambda: test_network.messages(stage, "NicHotplug"), "the event")
+    harness.wait_for(lambda: SECOND in stage.api.condition("Synchronized", name).get("message", ""), "the condition")
+    before = launcher.count("SyncVirtualMachine")
+    stage.api.patch_vmi({"spec": {"terminationGracePeriodSeconds": 7}}, name)
+    harness.wait_for(lambda: launcher.count("SyncVirtualMachine") > before, "the launcher to be told of another change")
+    assert cache_of(vmi, "secondnetwork").exists() and stage.api.phase(name) == "Running"
+    (obstacle / "in-the-way").rmdir()
+    obstacle.rmdir()
+    harness.wait_for(lambda: not cache_of(vmi, "secondnetwork").exists(), "the state to go")
+    harness.wait_for(lambda: not stage.api.condition("Synchronized", name), "the condition to go")
+
+
 def test_absent_from_the_start(stage):
     """spec:04-23.9#9 spec:04-23.5#2"""
     stage.start_handler()

@@ -312,6 +312,21 @@ put_back(ChHands *hands, unsigned index)
     pthread_mutex_unlock(&hands->mutex);
 }
 
+/* No mode and no owner keeps the hands from anything (CAP_DAC_OVERRIDE). Field report Q06 */
+static bool
+fail_as_told(const ChHandsReply *reply, GError **error)
+{
+    g_set_error(error,
+                CH_ERRNO,
+                reply->errnum,
+                "%s%s",
+                reply->text,
+                reply->errnum == EACCES
+                    ? " (a policy of this host forbids it? its audit log tells: AppArmor, SELinux)"
+                    : "");
+    return false;
+}
+
 static bool
 fail_call(const ChHands *hands, const char *name, int errnum, GError **error)
 {
@@ -448,10 +463,8 @@ ch_hands_call_with(ChHands *hands,
         return fail_call(hands, name, result, error);
     if (out_reply != NULL)
         *out_reply = reply;
-    if (reply.errnum != 0) {
-        g_set_error_literal(error, CH_ERRNO, reply.errnum, reply.text);
-        return false;
-    }
+    if (reply.errnum != 0)
+        return fail_as_told(&reply, error);
     if (out_fd != NULL)
         *out_fd = g_steal_fd(&fd);
     return true;

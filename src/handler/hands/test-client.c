@@ -11,12 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "handler/hands/reply.h"
 #include "handler/hands/test-fake-disk.h"
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/linux/channel.h"
 
-#define ANSWERS_TWICE "/answers-twice" /* argument by which this program is such hands */
+/* Arguments by which this program is such hands. */
+#define ANSWERS_TWICE "/answers-twice"
+#define IS_DENIED     "/is-denied"
 
 /* The real program, from the directory of this one. */
 static ChHands *
@@ -382,7 +385,8 @@ test_passing_errors(void)
     }
 }
 
-/* --- hands that answer twice: a child's deadline passed while it answered */
+/* --- hands of our own: they answer twice (a child's deadline passed while it answered), or refuse
+ */
 
 static void
 answer_twice(int channel_fd)
@@ -405,8 +409,23 @@ answer_twice(int channel_fd)
         _exit(1);
 }
 
+static void
+answer_denied(int channel_fd)
+{
+    ChHandsRequest request = {0};
+    ChHandsReply reply;
+    const ssize_t n = ch_channel_receive(channel_fd, &request, sizeof(request), NULL);
+
+    if (n != sizeof(request))
+        _exit(n != 0);
+    ch_reply_init(&reply, &request);
+    ch_reply_fail(&reply, EACCES, "open_tree '/disk.img'");
+    if (!ch_reply_send(&reply, channel_fd, -1))
+        _exit(1);
+}
+
 static int
-be_hands(void)
+be_hands(void (*answer)(int channel_fd))
 {
     struct pollfd fds[CH_HANDS_N_CHANNELS];
 
@@ -415,7 +434,7 @@ be_hands(void)
     while (poll(fds, CH_HANDS_N_CHANNELS, -1) > 0)
         for (int i = 0; i < CH_HANDS_N_CHANNELS; i++)
             if (fds[i].revents != 0)
-                answer_twice(fds[i].fd);
+                answer(fds[i].fd);
     return 1;
 }
 
@@ -443,6 +462,25 @@ test_two_answers(void)
     for (pid_t i = 1; i < 10; i++)
         g_assert_cmpint(get_pid(hands), ==, i);
     g_assert_cmpint(count_open(), ==, n_before);
+}
+
+/* field:FR-Q06 */
+static void
+test_policy_is_hinted_at(void)
+{
+    g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ChHands) hands =
+        ch_hands_start(program, &(ChHandsPlaces){IS_DENIED, "/", NULL, 0}, &error);
+
+    g_assert_no_error(error);
+    g_assert_false(
+        ch_hands_call(hands, &(ChHandsRequest){.op = CH_HANDS_OP_HELLO}, NULL, NULL, &error));
+    g_assert_error(error, CH_ERRNO, EACCES);
+    g_assert_cmpstr(error->message,
+                    ==,
+                    "open_tree '/disk.img': permission denied (a policy of this host forbids it? "
+                    "its audit log tells: AppArmor, SELinux)");
 }
 
 /* However the brain ends, the hands end with it. */
@@ -481,7 +519,9 @@ int
 main(int argc, char **argv)
 {
     if (argc > 1 && g_str_equal(argv[1], ANSWERS_TWICE))
-        return be_hands();
+        return be_hands(answer_twice);
+    if (argc > 1 && g_str_equal(argv[1], IS_DENIED))
+        return be_hands(answer_denied);
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/client/starts-and-stops", test_hello);
     g_test_add_func("/client/only-channels-are-passed", test_descriptors);
@@ -494,6 +534,7 @@ main(int argc, char **argv)
     g_test_add_func("/client/told-in-a-burst", test_told_in_a_burst);
     g_test_add_func("/client/mounts", test_mount);
     g_test_add_func("/client/second-answer-is-dropped", test_two_answers);
+    g_test_add_func("/client/policy-is-hinted-at", test_policy_is_hinted_at);
     g_test_add_func("/client/passing-errors", test_passing_errors);
     g_test_add_func("/client/hands-end-with-the-brain", test_brain_dies);
     return g_test_run();

@@ -163,9 +163,3 @@ ch_cluster_watch_peek(const ChClusterWatch *watch)
 {
     return ch_config_keeper_peek(watch->keeper);
 }
-
-const ChTlsSettings *
-ch_cluster_watch_peek_tls(const ChClusterWatch *watch)
-{
-    return ch_config_keeper_peek_tls(watch->keeper);
-}

@@ -40,4 +40,3 @@ bool ch_cluster_watch_has_synced(const ChClusterWatch *watch);
 
 /* Borrowed until the loop's next turn. */
 ChClusterConfig *ch_cluster_watch_peek(const ChClusterWatch *watch);
-const ChTlsSettings *ch_cluster_watch_peek_tls(const ChClusterWatch *watch);

@@ -24,13 +24,17 @@ drop_first(char **strings)
 }
 
 static bool
-check_count(const char *command, char **arguments, int min, int max, GError **error)
+check_count(
+    const ChCli *cli, const char *command, char **arguments, int min, int max, GError **error)
 {
     const int n_arguments = (int)g_strv_length(arguments);
 
     if (n_arguments < min)
-        return ch_fail(
-            error, CH_ERROR_INVALID, "an argument is missing: see 'chandler help %s'", command);
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "an argument is missing; usage: chandler %s %s",
+                       command,
+                       cli->arguments);
     if (max >= 0 && n_arguments > max)
         return ch_fail(error,
                        CH_ERROR_INVALID,
@@ -76,7 +80,7 @@ ch_cli_parse(ChCli *cli,
     drop_first(rest); /* the command's name */
     if (rest[0] != NULL && g_str_equal(rest[0], "--"))
         drop_first(rest);
-    if (!check_count(argv[0], rest, min, max, error))
+    if (!check_count(cli, argv[0], rest, min, max, error))
         return false;
     *out_arguments = g_steal_pointer(&rest);
     return true;

@@ -18,8 +18,9 @@
 
 /* What the person asked for besides the command's own arguments. */
 typedef struct {
-    char *state_dir;  /* absolute */
-    char *namespace_; /* --namespace */
+    char *state_dir;       /* absolute */
+    char *namespace_;      /* --namespace */
+    const char *arguments; /* those that the command takes, for messages */
 } ChCli;
 
 /* @argv: the command's name first. Returns: false with a sentence for the person */

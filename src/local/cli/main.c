@@ -16,7 +16,7 @@ static const ChCliCommand commands[] = {
     {"down",       "[--keep-vms]", "shut the VMs down and delete them, then stop everything else", ch_cmd_down},
     {"run",        "FILE...",      "apply manifests and watch their VMs start", ch_cmd_run},
     {"apply",      "FILE...",      "create or change what the manifests describe", ch_cmd_apply},
-    {"get",        "[TYPE [NAME]] [-o json]", "list VMs, or pods, nodes, events, ...", ch_cmd_get},
+    {"get",        "[TYPE [NAME]] [-A] [-o json]", "list VMs, or pods, nodes, events, ...; -A: of all namespaces", ch_cmd_get},
     {"delete",     "[TYPE] NAME... [--no-wait]", "shut a VM down and remove it", ch_cmd_delete},
     {"attach",     "VM CLAIM|PATH|--network DEFINITION [--name NAME] [--bus virtio|scsi] [--read-only] [--shareable] [--mac MAC] [--no-wait] [--timeout SECONDS]", "plug something into a running VM: a volume (a PersistentVolumeClaim, or a raw image, block device or directory of this machine), or a network (a NetworkAttachmentDefinition)", ch_cmd_attach},
     {"detach",     "VM NAME [--network] [--no-wait] [--timeout SECONDS]", "take the volume or network of that name out again", ch_cmd_detach},
@@ -80,7 +80,8 @@ run(const ChCliCommand *command, int argc, char **argv)
     const char *state = g_getenv("CHANDLER_STATE");
     ChCli cli = {.state_dir = g_canonicalize_filename(
                      state != NULL && *state != '\0' ? state : CH_DEFAULT_STATE, NULL),
-                 .namespace_ = g_strdup(CH_DEFAULT_NAMESPACE)};
+                 .namespace_ = g_strdup(CH_DEFAULT_NAMESPACE),
+                 .arguments = command->arguments};
     g_autoptr(GError) error = NULL;
     const bool is_done = command->run(&cli, argc, argv, &error);
 
