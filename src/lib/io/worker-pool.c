@@ -74,20 +74,20 @@ leave_stack(Worker *worker)
     worker->is_resting = false;
 }
 
-/* The one to be woken, if any. */
-static Worker *
-call_worker(ChWorkerPool *pool)
+/* With the lock held: a worker may end as soon as it is given back. */
+static void
+wake_worker(ChWorkerPool *pool)
 {
     Worker *worker = pool->resting;
 
-    if (worker != NULL)
-        leave_stack(worker);
-    return worker;
+    if (worker == NULL)
+        return;
+    leave_stack(worker);
+    pthread_cond_signal(&worker->wake);
 }
 
-/* Called with the lock held. Returns: false when nobody called for so long that it may end. One
- * that was called does not end before it has rested again: who called it may still be about to wake
- * it. */
+/* Called with the lock held. Returns: false when nobody called for so long that it may end, which
+ * leaves the minimum. */
 static bool
 rest(Worker *worker)
 {
@@ -100,7 +100,8 @@ rest(Worker *worker)
     worker->is_resting = true;
     worker->below = pool->resting;
     pool->resting = worker;
-    while (worker->is_resting && !pool->is_stopping && result != ETIMEDOUT) {
+    while (worker->is_resting && !pool->is_stopping &&
+           (result != ETIMEDOUT || pool->n_threads <= pool->min)) {
         if (pool->n_threads <= pool->min)
             pthread_cond_wait(&worker->wake, &pool->lock);
         else
@@ -338,17 +339,14 @@ void
 ch_worker_pool_run(ChWorkerPool *pool, ChWorkFunc func, gpointer data, GDestroyNotify drop)
 {
     Job *job = g_new(Job, 1);
-    Worker *called;
 
     *job = (Job){func, data, drop};
     pthread_mutex_lock(&pool->lock);
     g_queue_push_tail(&pool->jobs, job);
     if (g_queue_get_length(&pool->jobs) > pool->n_idle)
         add_thread(pool);
-    called = call_worker(pool);
+    wake_worker(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (called != NULL)
-        pthread_cond_signal(&called->wake); /* woken before it would wait for the lock at once */
 }
 
 guint
