@@ -99,7 +99,7 @@ take_ownership(const ChPass *pass, ChPod *pod, bool is_nonroot)
 
 /* Step 9 of §22. A launcher that answers before it reports its domain has defined it once. */
 static void
-note_sync(const ChPass *pass)
+note_sync(const ChPass *pass, bool is_complete)
 {
     bool is_first;
 
@@ -107,7 +107,7 @@ note_sync(const ChPass *pass)
         ch_controller_forget_sync(pass->controller, pass->vmi.uid);
         return;
     }
-    is_first = ch_controller_note_sync(pass->controller, pass->vmi.uid);
+    is_first = ch_controller_note_sync(pass->controller, pass->vmi.uid, is_complete);
     if (is_first && ch_domain_live(pass->domain) == NULL)
         ch_pass_record(pass, ch_event_new(CH_EVENT_CREATED, NULL));
 }
@@ -131,8 +131,8 @@ sync_vmi(ChPass *pass, const ChLauncherClient *client)
     }
     if (ok) {
         ch_controller_stage(pass->controller, pass, CH_STAGE_SYNCED);
-        note_sync(pass);
         ok = ch_act_keep_house(pass, client->pod, &error); /* step 10 */
+        note_sync(pass, ok);
     }
     return ch_act_result(ok, error);
 }

@@ -118,14 +118,14 @@ ch_controller_stopping_for(ChController *controller, const char *uid, bool begin
 }
 
 bool
-ch_controller_note_sync(ChController *controller, const char *uid)
+ch_controller_note_sync(ChController *controller, const char *uid, bool is_complete)
 {
-    const int64_t now_us = ch_time_now_us();
+    const int64_t since_us = ch_time_now_us() - (is_complete ? 0 : REPORT_US);
     bool is_first;
 
     pthread_mutex_lock(&controller->lock);
-    is_first =
-        g_hash_table_replace(controller->synced, g_strdup(uid), g_memdup2(&now_us, sizeof(now_us)));
+    is_first = g_hash_table_replace(
+        controller->synced, g_strdup(uid), g_memdup2(&since_us, sizeof(since_us)));
     pthread_mutex_unlock(&controller->lock);
     return is_first;
 }
@@ -182,7 +182,7 @@ ch_controller_is_news(ChController *controller, const ChPass *pass, const char *
 {
     bool is_news = true;
 
-    if (pass->facts.existence != CH_EXISTENCE_EXISTS)
+    if (pass->object == NULL)
         return is_news; /* such a pass is rare, and nothing may be kept by its UID */
     pthread_mutex_lock(&controller->lock);
     is_news = ch_last_lines_is_news(controller->last_lines, pass->vmi.uid, line);

@@ -127,12 +127,13 @@ ChPhase ch_controller_recall_phase(ChController *controller, const char *uid);
  * now, unless it has.
  * Returns: for how long it has; -1: it has not */
 int64_t ch_controller_stopping_for(ChController *controller, const char *uid, bool begins);
-/* The launcher of @uid, which has reported no domain yet, answered SyncVirtualMachine. Returns:
- * whether for the first time */
-bool ch_controller_note_sync(ChController *controller, const char *uid);
+/* The launcher of @uid, which has reported no domain yet, answered SyncVirtualMachine.
+ * @is_complete: and all that follows was done; else the next pass begins anew
+ * Returns: whether for the first time */
+bool ch_controller_note_sync(ChController *controller, const char *uid, bool is_complete);
 void ch_controller_forget_sync(ChController *controller, const char *uid); /* it did report */
-/* Whether that was less than a second ago: a domain that is reported after the answer is not waited
- * for in vain. */
+/* Whether a complete one was less than a second ago: a domain that is reported after the answer is
+ * not waited for in vain. */
 bool ch_controller_is_sync_fresh(ChController *controller, const char *uid);
 /* Drops the domain of @key from the store, unless it is another VM's by now. */
 void ch_controller_forget_domain(ChController *controller, const char *key, const char *uid);

@@ -192,6 +192,22 @@ test_launcher_reports_late(Node *node, gconstpointer data)
     node_assert_events(node, "Created: VirtualMachineInstance defined.; ");
 }
 
+/* 05 §13: what follows the sync failed: the next pass does not wait for the report. */
+static void
+test_housekeeping_is_tried_again(Node *node, gconstpointer data)
+{
+    if (fake_pod_skip())
+        return;
+    node_set_vmi(node,
+                 "{" HERE ",'status':{" PODS ",'phase':'Scheduled'},'spec':{'domain':{'cpu':{"
+                 "'realtime':{'mask':'no CPUs'}},'devices':{'autoattachPodInterface':false}}}}");
+    node_pass(node);
+    node_assert_trace(node, " Info hook:PreVMStart Sync PUT:Scheduled");
+    ch_controller_vmi_changed(node->controller, node->vmi);
+    node_run(node);
+    node_assert_trace(node, " hook:PreVMStart Sync PUT:Scheduled");
+}
+
 #define ADD(path, data, func)                                                                      \
     g_test_add("/controller-memory/" path, Node, data, node_set_up, func, node_tear_down)
 
@@ -200,6 +216,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD("launcher-reports-late", NULL, test_launcher_reports_late);
+    ADD("housekeeping-is-tried-again", NULL, test_housekeeping_is_tried_again);
     ADD("104-expectation", NULL, test_expectation);
     ADD("lost-echo", NULL, test_lost_echo);
     ADD("91-conflict", NULL, test_conflict);

@@ -266,7 +266,15 @@ is_of_old(const ChDomainWatch *watch, const ChKnownDomain *domain)
            ch_domain_is_unstarted(domain->domain);
 }
 
-static void on_relist(gpointer data, const char *key);
+/* The launcher of @key is asked again, by itself; others have nothing to do with it. Returns:
+ * whether that was not decided before */
+static bool
+doubt(ChDomainWatch *watch, const char *key)
+{
+    if (!ch_timer_is_armed(watch->doubt_timer))
+        ch_timer_arm(watch->doubt_timer, DOUBT_US);
+    return g_hash_table_add(watch->doubted, g_strdup(key));
+}
 
 static void
 on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
@@ -287,10 +295,10 @@ on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
         return;
     }
     if (!is_deleted && is_of_old(watch, domain)) {
-        ch_log_info(NULL,
-                    "asking the launcher of %s, which reports a guest that has not run yet",
-                    domain->key);
-        on_relist(watch, domain->key);
+        if (doubt(watch, domain->key))
+            ch_log_info(NULL,
+                        "asking the launcher of %s, which reports a guest that has not run yet",
+                        domain->key);
         return;
     }
     CH_CRASH_POINT("domain/reported");
@@ -301,16 +309,11 @@ on_domain(gpointer data, ChKnownDomain *domain, bool is_deleted)
         ch_domain_store_put(watch->store, domain);
 }
 
-/* The launcher that reports an error, or what cannot be, is asked again, by itself; others have
- * nothing to do with it. */
+/* It reports an error, or what cannot be. */
 static void
 on_relist(gpointer data, const char *key)
 {
-    ChDomainWatch *watch = data;
-
-    g_hash_table_add(watch->doubted, g_strdup(key));
-    if (!ch_timer_is_armed(watch->doubt_timer))
-        ch_timer_arm(watch->doubt_timer, DOUBT_US);
+    (void)doubt(data, key);
 }
 
 static void
