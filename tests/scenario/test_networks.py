@@ -533,6 +533,37 @@ def test_unplug_that_fails(stage):
     harness.wait_for(lambda: not stage.api.condition("Synchronized", name), "the condition to go")
 
 
+def test_unplug_that_an_agent_left_half_done(stage):
+    """04 §13.2: the first of the two files was gone, and the network left the VMI meanwhile: one of its name can come back."""
+    handler = stage.start_handler()
+    vmi = document([interface("default", "masquerade"), interface("secondnetwork")], [secondary()])
+    launcher = start(stage, vmi, links=[(SECOND, {"address": "192.168.1.5/24"})])
+    state = cache_of(vmi, "secondnetwork").read_text()
+    unplug(stage, vmi, "secondnetwork")
+    harness.wait_for(lambda: not cache_of(vmi, "secondnetwork").exists(), "the state to go")
+    handler.stop()
+    cache_of(vmi, "secondnetwork").write_text(state)
+    launcher.ip("link", "delete", "914f438d88d-nic")
+    put_spec(stage, vmi, [interface("default", "masquerade")], [], {})
+    stage.start_handler()
+    add_link(launcher, SECOND, mac=SECOND_MAC, address="192.168.1.6/24")
+    plug(stage, vmi, "secondnetwork")
+    harness.wait_for(lambda: PLUGGED <= set(test_network.links_of(launcher)), "the links")
+    wait_state(vmi, "secondnetwork", 2)
+    assert "192.168.1.6" in cache_of(vmi, "secondnetwork").read_text() and dhcp_of(launcher, SECOND).exists()
+
+
+def test_unplug_of_what_was_only_prepared(stage):
+    """An agent that ends after it wrote the DHCP server's file, and before the state, leaves the file."""
+    stage.start_handler()
+    vmi = document([interface("default", "masquerade")], [])
+    launcher = start(stage, vmi)
+    dhcp_of(launcher, SECOND).write_text("{}")
+    unplug(stage, vmi, "secondnetwork")
+    harness.wait_for(lambda: not dhcp_of(launcher, SECOND).exists(), "the file to go")
+    assert not cache_of(vmi, "secondnetwork").exists()
+
+
 def test_absent_from_the_start(stage):
     """spec:04-23.9#9 spec:04-23.5#2"""
     stage.start_handler()

@@ -54,6 +54,24 @@ is_to_go(const ChNetworkSetup *setup, guint index)
             ch_network_setup_state(setup, index) == CH_NETWORK_FINISHED);
 }
 
+/* It goes, and an agent that ended had prepared it and not begun. */
+static bool
+is_left_over(const ChNetworkSetup *setup, guint index)
+{
+    return setup->run == CH_NETWORK_RUN_UPDATE && ch_network_setup_is_absent(setup, index) &&
+           ch_network_setup_state(setup, index) == CH_NETWORK_PENDING;
+}
+
+/* It is not in the guest yet: is it in the pod? An agent that ended between the two last steps of
+ * an unplug (04 §13.2) leaves the state of a network that may come back under its name. */
+static bool
+is_doubtful(const ChNetworkSetup *setup, guint index)
+{
+    return setup->run == CH_NETWORK_RUN_UPDATE && !ch_network_setup_is_absent(setup, index) &&
+           ch_network_setup_state(setup, index) == CH_NETWORK_FINISHED &&
+           ch_network_iface_bridges(ch_network_spec_iface(setup->spec, index));
+}
+
 static bool
 has_any(const ChNetworkSetup *setup, bool (*is_one)(const ChNetworkSetup *setup, guint index))
 {
@@ -81,10 +99,23 @@ wants_routes(const ChNetworkSetup *setup)
 {
     for (guint i = 0; i < setup->spec->ifaces->len; i++)
         if (ch_network_spec_iface(setup->spec, i)->binding == CH_NETWORK_BRIDGE &&
-            ch_network_setup_is_unfinished(setup, i) &&
-            ch_network_setup_state(setup, i) == CH_NETWORK_PENDING)
+            (ch_network_setup_state(setup, i) == CH_NETWORK_PENDING || is_doubtful(setup, i)) &&
+            !ch_network_setup_is_absent(setup, i))
             return true;
     return false;
+}
+
+/* Finished networks of which the pod has nothing begin anew. */
+static void
+doubt(ChNetworkSetup *setup)
+{
+    for (guint i = 0; i < setup->spec->ifaces->len; i++) {
+        const ChNetworkNames *names = &ch_network_spec_iface(setup->spec, i)->names;
+
+        if (is_doubtful(setup, i) && ch_net_state_find_link(setup->seen, names->bridge) == NULL &&
+            ch_net_state_find_link(setup->seen, names->tap) == NULL)
+            g_array_index(setup->states, int64_t, i) = CH_NETWORK_PENDING;
+    }
 }
 
 /* --- what is kept on disk */
@@ -251,12 +282,18 @@ plug(ChNetworkSetup *setup, GError **error)
 
 /* --- unplugging: 04 §13.2 */
 
+static bool
+remove_dhcp(const ChNetworkSetup *setup, const ChNetworkIface *iface, GError **error)
+{
+    return !ch_network_iface_bridges(iface) ||
+           ch_pod_net_remove_dhcp(setup->pod, iface->names.pod_link, error);
+}
+
 /* The state last: it tells that there is something left to do. */
 static bool
 forget(const ChNetworkSetup *setup, const ChNetworkIface *iface, GError **error)
 {
-    if (ch_network_iface_bridges(iface) &&
-        !ch_pod_net_remove_dhcp(setup->pod, iface->names.pod_link, error))
+    if (!remove_dhcp(setup, iface, error))
         return false;
     CH_CRASH_POINT("network/unplugged");
     if (!ch_network_cache_forget(setup->options->private_dir, setup->uid, iface->name, error)) {
@@ -273,6 +310,8 @@ unplug(ChNetworkSetup *setup, GError **error)
     for (guint i = 0; i < setup->spec->ifaces->len; i++) {
         const ChNetworkIface *iface = ch_network_spec_iface(setup->spec, i);
 
+        if (is_left_over(setup, i) && !remove_dhcp(setup, iface, error))
+            return CH_POD_NETWORK_RETRY;
         if (!is_to_go(setup, i))
             continue;
         if (!ch_network_setup_links(setup, iface, error))
@@ -312,14 +351,16 @@ set_up(ChNetworkSetup *setup, const ChJson *vmi, GError **error)
     setup->spec = ch_network_spec_new(vmi, setup->run, setup->options->config, error);
     if (setup->spec == NULL || !load_documents(setup, error))
         return CH_POD_NETWORK_RETRY;
-    if (!has_any(setup, ch_network_setup_is_unfinished) && !has_any(setup, is_to_go))
+    if (!has_any(setup, ch_network_setup_is_unfinished) && !has_any(setup, is_to_go) &&
+        !has_any(setup, is_left_over) && !has_any(setup, is_doubtful))
         return CH_POD_NETWORK_OK;
     setup->route = ch_pod_net_open_route(setup->pod, error);
     if (setup->route == NULL || !ch_network_setup_look(setup, wants_routes(setup), error))
         return CH_POD_NETWORK_RETRY;
     ch_network_spec_name(setup->spec, setup->seen);
+    doubt(setup);
     outcome = change_pod(setup, error);
-    if (outcome == CH_POD_NETWORK_OK)
+    if (outcome == CH_POD_NETWORK_OK && setup->n_steps > 0)
         ch_log_info(NULL,
                     "pod %s: network set up in %u steps and %" G_GINT64_FORMAT " us",
                     ch_pod_peek_uid(setup->pod),
