@@ -337,7 +337,7 @@ def refused(*flags):
 
 def test_start_errors_are_one_clear_sentence(server, tmp_path):
     port = server.url.rsplit(":", 1)[1]
-    assert "Address already in use" in refused("--state", tmp_path / "a", "--port", port)
+    assert "address already in use" in refused("--state", tmp_path / "a", "--port", port)
     assert "another process" in refused("--state", server.state)
     assert "--state" in refused()
     assert "x" in refused("--state", tmp_path / "b", "x")
