@@ -44,6 +44,14 @@ find_plugin(const char *cni_path, const char *plugin, GError **error)
     return NULL;
 }
 
+bool
+ch_cni_check_plugin(const char *cni_path, const char *plugin, GError **error)
+{
+    g_autofree char *path = find_plugin(cni_path, plugin, error);
+
+    return path != NULL;
+}
+
 /* (transfer full): the pod's namespace; empty when it is gone, as DEL may be told. */
 static char *
 namespace_path(const ChRecord *record)

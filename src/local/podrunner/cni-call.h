@@ -19,6 +19,9 @@ typedef struct {
     const char *args;   /* (nullable): CNI_ARGS */
 } ChCniCall;
 
+/* Returns: false with one sentence for people: there is no such program in @cni_path */
+bool ch_cni_check_plugin(const char *cni_path, const char *plugin, GError **error);
+
 /**
  * ch_cni_call:
  * @cni_path: directories by colon, in which plugins are looked for

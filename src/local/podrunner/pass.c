@@ -307,7 +307,7 @@ connect_pod(Pass *pass, GError **error)
     return ch_pod_network_connect(
         &pass->env->network,
         pass->record,
-        &(ChPodNetworkWish){.has_pod_network = ch_vmi_has_pod_network(pass->vmi),
+        &(ChPodNetworkWish){.has_pod_network = ch_vmi_pod_network(pass->vmi) != NULL,
                             .ports = (const ChHostPort *)(gpointer)ports->data,
                             .n_ports = ports->len,
                             .attachments = attachments},
@@ -328,18 +328,11 @@ step_connect(Pass *pass, GError **error)
     return true;
 }
 
-/* (transfer full) (nullable) */
-static ChJson *
-parse_text(const char *text)
-{
-    return text != NULL ? ch_json_parse(text, -1, NULL) : NULL;
-}
-
 static bool
 step_hand_over(Pass *pass, GError **error)
 {
     g_autoptr(ChJson) vmi = NULL;
-    g_autoptr(ChJson) attachments = parse_text(pass->record->attachments);
+    g_autoptr(ChJson) attachments = ch_record_list(pass->record->attachments);
     const int64_t now_us = ch_time_wall_us();
 
     if (!ch_secondary_annotate(pass->env, pass->record, &pass->pod, error) ||
@@ -404,7 +397,7 @@ sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
                                &is_waiting,
                                error))
         return false;
-    attachments = parse_text(pass->record->hotplugs);
+    attachments = ch_record_list(pass->record->hotplugs);
     if (ch_hotplug_set_status(vmi, attachments, claims, failures))
         *out_is_changed = true;
     tell_failures(pass, failures);
@@ -415,30 +408,54 @@ sync_volumes(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
     return true;
 }
 
+/* Once, not at every attempt. */
+static void
+tell_troubles(Pass *pass, const ChJson *troubles)
+{
+    g_autoptr(ChJson) told = ch_record_list(pass->record->troubles);
+    g_autoptr(ChJson) news = ch_secondary_news(told, troubles);
+
+    for (gsize i = 0; i < ch_json_length(news); i++) {
+        const ChJson *trouble = ch_json_item(news, i);
+        g_autofree char *text = g_strdup_printf("network '%s': %s",
+                                                ch_json_string_at(trouble, "network"),
+                                                ch_json_string_at(trouble, "message"));
+
+        tell(pass, "Warning", ch_json_string_at(trouble, "reason"), text);
+    }
+    ch_record_set_list(&pass->record->troubles, told);
+    if (ch_json_length(news) > 0)
+        (void)save_record(pass, NULL); /* else the next pod runner tells them once more */
+}
+
 /* The same of networks. What was done is told, whatever failed. */
 static bool
-sync_networks(
-    Pass *pass, ChJson *vmi, bool *out_is_changed, const char **out_reason, GError **error)
+sync_networks(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
 {
-    g_autoptr(GError) failure = NULL;
     g_autoptr(ChJson) attachments = NULL;
+    g_autoptr(ChJson) troubles = NULL;
+    const ChJson *first;
     bool is_waiting = false;
+    bool is_annotated;
 
-    (void)ch_secondary_update(
-        &(ChSecondary){pass->env, pass->vmi, pass->record}, &is_waiting, out_reason, &failure);
+    troubles = ch_secondary_update(&(ChSecondary){pass->env, pass->vmi, pass->record}, &is_waiting);
+    tell_troubles(pass, troubles);
     if (is_waiting)
         pass->delay_us = PLUG_RETRY_US;
-    (void)ch_secondary_annotate(
-        pass->env, pass->record, &pass->pod, failure == NULL ? &failure : NULL);
-    attachments = parse_text(pass->record->attachments);
+    is_annotated = ch_secondary_annotate(pass->env, pass->record, &pass->pod, error);
+    attachments = ch_record_list(pass->record->attachments);
     if (ch_secondary_set_spec(vmi, attachments))
         *out_is_changed = true;
     if (ch_secondary_set_status(vmi, attachments))
         *out_is_changed = true;
-    if (failure == NULL)
-        return true;
-    g_propagate_error(error, g_steal_pointer(&failure));
-    return false;
+    if (!is_annotated || ch_json_length(troubles) == 0)
+        return is_annotated;
+    first = ch_json_item(troubles, 0);
+    return ch_fail(error,
+                   CH_ERROR_FAILED,
+                   "network '%s': %s",
+                   ch_json_string_at(first, "network"),
+                   ch_json_string_at(first, "message"));
 }
 
 /* The first that failed is what the pass failed of. */
@@ -446,25 +463,18 @@ static bool
 sync_plugged(Pass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
 {
     g_autoptr(GError) failure = NULL;
-    const char *reason = "FailedAttachNetwork";
-    bool is_good = true;
+    bool is_good;
 
     if (!is_pod_alive(pass))
         return true;
-    if (!sync_networks(pass, vmi, out_is_changed, &reason, &failure)) {
-        if (!ch_api_is_conflict(failure))
-            tell(pass, "Warning", reason, failure->message);
+    is_good = sync_networks(pass, vmi, out_is_changed, error);
+    if (sync_volumes(pass, vmi, out_is_changed, &failure))
+        return is_good;
+    if (!ch_api_is_conflict(failure))
+        tell(pass, "Warning", "FailedAttachVolume", failure->message);
+    if (is_good)
         g_propagate_error(error, g_steal_pointer(&failure));
-        is_good = false;
-    }
-    if (!sync_volumes(pass, vmi, out_is_changed, &failure)) {
-        if (!ch_api_is_conflict(failure))
-            tell(pass, "Warning", "FailedAttachVolume", failure->message);
-        if (is_good)
-            g_propagate_error(error, g_steal_pointer(&failure));
-        is_good = false;
-    }
-    return is_good;
+    return false;
 }
 
 /* What cannot be plugged in is told, and does not keep the rest from going on. */
@@ -637,18 +647,6 @@ static const StepFunc steps[CH_STEP_N] = {
     [CH_STEP_RELEASE] = step_release,
 };
 
-static bool
-needs_network(const Pass *pass)
-{
-    const char *network = pass->record != NULL ? pass->record->network : NULL;
-    g_autoptr(ChJson) attachments = NULL;
-
-    if (g_strcmp0(network, CH_RECORD_NETWORK_UP) == 0)
-        return false;
-    attachments = ch_multus_attachments(pass->vmi);
-    return ch_vmi_has_pod_network(pass->vmi) || ch_json_length(attachments) > 0;
-}
-
 static ChPlanFacts
 facts_of(const Pass *pass)
 {
@@ -661,7 +659,8 @@ facts_of(const Pass *pass)
         .has_pod = pass->pod != NULL,
         .is_pod_deleting = ch_json_at(pass->pod, "metadata", "deletionTimestamp") != NULL,
         .is_tidied = pass->record != NULL && pass->record->is_tidied,
-        .needs_network = needs_network(pass),
+        .needs_network =
+            ch_vmi_needs_network(pass->vmi, pass->record != NULL ? pass->record->network : NULL),
         .container = pass->container,
     };
 }

@@ -132,16 +132,30 @@ add_plugin(
 }
 
 bool
+ch_pod_attach_check(const ChPodNetworkEnv *env, const ChJson *attachment, GError **error)
+{
+    const ChJson *plugins = ch_json_at(attachment, "plugins");
+
+    for (gsize i = 0; i < ch_json_length(plugins); i++) {
+        const ChJson *plugin = ch_json_item(plugins, i);
+        const char *ipam = ch_json_string_at(plugin, "ipam", "type");
+
+        if (!ch_cni_check_plugin(env->cni_path, ch_json_string_at(plugin, "type"), error) ||
+            (ipam != NULL && !ch_cni_check_plugin(env->cni_path, ipam, error)))
+            return false;
+    }
+    return true;
+}
+
+bool
 ch_pod_attach_one(const ChPodNetworkEnv *env,
                   const ChRecord *record,
                   ChJson *attachment,
                   GError **error)
 {
     for (gsize i = 0; i < ch_json_length(ch_json_at(attachment, "plugins")); i++) {
-        if (add_plugin(env, record, attachment, i, error))
-            continue;
-        g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
-        return false;
+        if (!add_plugin(env, record, attachment, i, error))
+            return false;
     }
     return true;
 }
@@ -153,8 +167,12 @@ ch_pod_attach(const ChPodNetworkEnv *env,
               GError **error)
 {
     for (gsize i = 0; i < ch_json_length(attachments); i++) {
-        if (!ch_pod_attach_one(env, record, ch_json_item(attachments, i), error))
-            return false;
+        ChJson *attachment = ch_json_item(attachments, i);
+
+        if (ch_pod_attach_one(env, record, attachment, error))
+            continue;
+        g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
+        return false;
     }
     return true;
 }
@@ -179,8 +197,7 @@ delete_plugins(const ChPodNetworkEnv *env,
 bool
 ch_pod_detach(const ChPodNetworkEnv *env, const ChRecord *record, GError **error)
 {
-    g_autoptr(ChJson) attachments =
-        record->attachments != NULL ? ch_json_parse(record->attachments, -1, NULL) : NULL;
+    g_autoptr(ChJson) attachments = ch_record_list(record->attachments);
     bool is_gone = true;
 
     for (gsize i = ch_json_length(attachments); i > 0; i--) {
@@ -203,13 +220,10 @@ ch_pod_detach_one(const ChPodNetworkEnv *env,
 
     g_strlcpy(names.pod_link, link != NULL ? link : "", sizeof(names.pod_link));
     ch_link_names_derive(&names, false);
-    if (run_call(env,
-                 record,
-                 &(Call){"DEL", attachment, 0, ch_json_at(attachment, "result"), names.nic},
-                 NULL,
-                 error) &&
-        delete_plugins(env, record, attachment, error))
-        return true;
-    g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
-    return false;
+    return run_call(env,
+                    record,
+                    &(Call){"DEL", attachment, 0, ch_json_at(attachment, "result"), names.nic},
+                    NULL,
+                    error) &&
+           delete_plugins(env, record, attachment, error);
 }

@@ -23,6 +23,9 @@ bool ch_pod_attach(const ChPodNetworkEnv *env,
                    ChJson *attachments,
                    GError **error);
 
+/* Whether the programs are there that its plugins name: else what is begun could not be undone. */
+bool ch_pod_attach_check(const ChPodNetworkEnv *env, const ChJson *attachment, GError **error);
+
 /* One of them. */
 bool ch_pod_attach_one(const ChPodNetworkEnv *env,
                        const ChRecord *record,

@@ -3,7 +3,6 @@
 #include "local/podrunner/pod-network.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,90 +10,12 @@
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
-#include "lib/base/small-file.h"
 #include "lib/base/time.h"
 #include "local/podrunner/cni-call.h"
+#include "local/podrunner/leases.h"
 #include "local/podrunner/pod-attach.h"
 
-#define POD_LINK            "eth0"
-#define MAX_LEASE_BYTES     4096
-#define MAX_FAILED_ATTEMPTS 3
-
-/* --- addresses without host-local ------------------------------------------------------------- */
-
-typedef bool (*LeaseMatch)(const char *container, gconstpointer data);
-
-/* A lease is a file named by its address; the container's id is its first line. */
-static char *
-read_owner(const char *path)
-{
-    char *text = ch_small_file_read(path, MAX_LEASE_BYTES, NULL, NULL);
-
-    if (text != NULL)
-        text[strcspn(text, "\r\n")] = '\0';
-    return text;
-}
-
-/* Of one network. */
-static void
-free_leases_in(const char *path, LeaseMatch match, gconstpointer data)
-{
-    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-    const char *name = NULL;
-
-    while (dir != NULL && (name = g_dir_read_name(dir)) != NULL) {
-        g_autofree char *lease = g_build_filename(path, name, NULL);
-        g_autofree char *owner = NULL;
-        ChIp ip;
-
-        if (!ch_ip_parse(name, &ip))
-            continue;
-        owner = read_owner(lease);
-        if (owner == NULL || !match(owner, data))
-            continue;
-        ch_log_info(NULL, "Freeing the address %s, which nobody has anymore", name);
-        (void)g_unlink(lease); /* seen again at the next start */
-    }
-}
-
-static void
-free_leases(const ChPodNetworkEnv *env, LeaseMatch match, gconstpointer data)
-{
-    g_autoptr(GDir) networks = g_dir_open(env->lease_dir, 0, NULL);
-    const char *name = NULL;
-
-    while (networks != NULL && (name = g_dir_read_name(networks)) != NULL) {
-        g_autofree char *path = g_build_filename(env->lease_dir, name, NULL);
-
-        free_leases_in(path, match, data);
-    }
-}
-
-static bool
-is_of_container(const char *container, gconstpointer uid)
-{
-    return g_str_equal(container, uid);
-}
-
-static bool
-is_of_none(const char *container, gconstpointer data)
-{
-    const GPtrArray *records = data;
-
-    for (guint i = 0; i < records->len; i++) {
-        const ChRecord *record = records->pdata[i];
-
-        if (record->network != NULL && g_str_equal(container, record->uid))
-            return false;
-    }
-    return true;
-}
-
-void
-ch_pod_network_sweep(const ChPodNetworkEnv *env, const GPtrArray *records)
-{
-    free_leases(env, is_of_none, records);
-}
+#define POD_LINK "eth0"
 
 /* --- both ways -------------------------------------------------------------------------------- */
 
@@ -154,13 +75,6 @@ add_pod_network(const ChPodNetworkEnv *env,
         env->cni_path, record, &(ChCniCall){"ADD", "portmap", POD_LINK, portmap}, NULL, error);
 }
 
-static void
-set_attachments(ChRecord *record, const ChJson *attachments)
-{
-    g_free(record->attachments);
-    record->attachments = ch_json_length(attachments) > 0 ? ch_json_print(attachments, NULL) : NULL;
-}
-
 static bool
 add_all(const ChPodNetworkEnv *env, ChRecord *record, const ChPodNetworkWish *wish, GError **error)
 {
@@ -171,7 +85,7 @@ add_all(const ChPodNetworkEnv *env, ChRecord *record, const ChPodNetworkWish *wi
         (wish->has_pod_network && !add_pod_network(env, record, wish, error)) ||
         !ch_pod_attach(env, record, wish->attachments, error))
         return false;
-    set_attachments(record, wish->attachments); /* with results now */
+    ch_record_set_list(&record->attachments, wish->attachments); /* with results now */
     return true;
 }
 
@@ -214,7 +128,7 @@ static bool
 begin(const ChPodNetworkEnv *env, ChRecord *record, const ChPodNetworkWish *wish, GError **error)
 {
     record->has_no_pod_network = !wish->has_pod_network;
-    set_attachments(record, wish->attachments);
+    ch_record_set_list(&record->attachments, wish->attachments);
     return set_network(env, record, CH_RECORD_NETWORK_BEGUN, error);
 }
 
@@ -275,7 +189,7 @@ ch_pod_network_disconnect(const ChPodNetworkEnv *env, ChRecord *record, GError *
     if (record->network == NULL)
         return true;
     if (!delete_all(env, record, &failure)) {
-        if (++record->n_failed_dels < MAX_FAILED_ATTEMPTS) {
+        if (++record->n_failed_dels < CH_POD_NETWORK_MAX_FAILED_DELS) {
             (void)ch_record_save(record, env->state_dir, NULL); /* only counts */
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
@@ -284,7 +198,7 @@ ch_pod_network_disconnect(const ChPodNetworkEnv *env, ChRecord *record, GError *
                        failure,
                        "giving up to disconnect pod %s by its plugins; its addresses are freed",
                        record->name);
-        free_leases(env, is_of_container, record->uid);
+        ch_leases_free(env->lease_dir, record->uid, NULL);
     }
     record->n_failed_dels = 0;
     record->has_host_ports = false;

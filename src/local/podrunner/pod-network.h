@@ -17,6 +17,9 @@
 
 #define CH_CNI_DEFAULT_PATH "/usr/lib/cni:/opt/cni/bin"
 
+/* So often in a row plugins may fail to take something back. */
+#define CH_POD_NETWORK_MAX_FAILED_DELS 3
+
 typedef struct {
     const char *state_dir;
     const char *cni_path;        /* where plugins are looked for, as CNI_PATH */
@@ -52,6 +55,3 @@ bool ch_pod_network_connect(const ChPodNetworkEnv *env,
  * Returns: false: try again later
  */
 bool ch_pod_network_disconnect(const ChPodNetworkEnv *env, ChRecord *record, GError **error);
-
-/* At the start: frees addresses that belong to none of @records (element-type ChRecord). */
-void ch_pod_network_sweep(const ChPodNetworkEnv *env, const GPtrArray *records);

@@ -31,6 +31,7 @@ static const Member optional_strings[] = {
     {"attachments", offsetof(ChRecord, attachments)},
     {"hotplugs", offsetof(ChRecord, hotplugs)},
     {"uses", offsetof(ChRecord, uses)},
+    {"troubles", offsetof(ChRecord, troubles)},
 };
 
 static const Member numbers[] = {
@@ -131,6 +132,21 @@ ch_record_parse(const char *text, GError **error)
     record->has_no_pod_network = ch_json_bool_at(json, false, "noPodNetwork");
     (void)ch_json_int_at(json, &record->n_failed_dels, "failedDels");
     return g_steal_pointer(&record);
+}
+
+ChJson *
+ch_record_list(const char *member)
+{
+    ChJson *list = member != NULL ? ch_json_parse(member, -1, NULL) : NULL;
+
+    return list != NULL ? list : ch_json_new_array();
+}
+
+void
+ch_record_set_list(char **member, const ChJson *list)
+{
+    g_free(*member);
+    *member = ch_json_length(list) > 0 ? ch_json_print(list, NULL) : NULL;
 }
 
 static char *

@@ -31,6 +31,7 @@ typedef struct {
     char *ips;               /* (nullable): its addresses, by comma */
     char *cni_result;        /* (nullable): what the plugin said, for those that come after it */
     char *attachments;       /* (nullable): to secondary networks, as JSON (multus.h) */
+    char *troubles;          /* (nullable): told of networks, as JSON (secondary-plan.h) */
     bool has_no_pod_network; /* only secondary ones */
     bool has_host_ports;     /* the plugin portmap was asked too */
     int64_t n_failed_dels;   /* in a row */
@@ -46,6 +47,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ChRecord, ch_record_free)
 /* Pure halves, for tests. parse: NULL with CH_ERROR_INVALID */
 char *ch_record_print(const ChRecord *record);
 ChRecord *ch_record_parse(const char *text, GError **error);
+
+/* (transfer full): a member that is an array as JSON; empty: it is NULL. */
+ChJson *ch_record_list(const char *member);
+/* @member: (inout): owned */
+void ch_record_set_list(char **member, const ChJson *list);
 
 bool ch_record_save(const ChRecord *record, const char *state_dir, GError **error);
 ChRecord *ch_record_load(const char *state_dir, const char *pod_uid, GError **error);

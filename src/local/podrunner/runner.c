@@ -9,6 +9,7 @@
 #include "lib/base/time.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/workqueue.h"
+#include "local/podrunner/leases.h"
 #include "local/podrunner/pod-watch.h"
 
 #define MAX_BUSY 8
@@ -226,6 +227,7 @@ static void
 schedule(ChRunner *runner, Entry *entry, const ChPassResult *result)
 {
     const int64_t now_us = ch_time_now_us();
+    int64_t delay_us;
 
     switch (result->outcome) {
     case CH_PASS_DONE:
@@ -238,10 +240,10 @@ schedule(ChRunner *runner, Entry *entry, const ChPassResult *result)
         ch_workqueue_add_rate_limited(runner->queue, entry->key, now_us);
         break;
     case CH_PASS_FAILED:
-        ch_workqueue_add_after(runner->queue,
-                               entry->key,
-                               ch_backoff_next(&entry->backoff, now_us, g_random_double()),
-                               now_us);
+        delay_us = ch_backoff_next(&entry->backoff, now_us, g_random_double());
+        if (result->delay_us >= 0) /* something else is waited for */
+            delay_us = MIN(delay_us, result->delay_us);
+        ch_workqueue_add_after(runner->queue, entry->key, delay_us, now_us);
         break;
     }
 }
@@ -377,7 +379,7 @@ adopt(ChRunner *runner)
 {
     g_autoptr(GPtrArray) records = ch_record_load_all(runner->env->container.state_dir);
 
-    ch_pod_network_sweep(&runner->env->network, records);
+    ch_leases_sweep(runner->env->network.lease_dir, records);
     for (guint i = 0; i < records->len; i++) {
         ChRecord *record = records->pdata[i];
         g_autofree char *key = make_key(record->namespace_, record->vmi_name, record->vmi_uid);

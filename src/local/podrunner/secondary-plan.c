@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "lib/linux/link-names.h"
+#include "lib/vmi/nics.h"
 
 #define ABSENT           "absent"
+#define FAILED_DELS      "failedDels"
 #define SOURCE_MULTUS    "multus-status"
 #define SOURCE_DOMAIN    "domain"
 #define SOURCE_SEPARATOR ", "
@@ -31,6 +33,63 @@ ch_secondary_made(const ChJson *attachments)
             ch_json_append(made, ch_json_dup(attachment));
     }
     return made;
+}
+
+int64_t
+ch_secondary_count_failure(ChJson *attachment)
+{
+    int64_t n = 0;
+
+    (void)ch_json_int_at(attachment, &n, FAILED_DELS);
+    ch_json_set_int(attachment, FAILED_DELS, ++n);
+    return n;
+}
+
+/* --- troubles --------------------------------------------------------------------------------- */
+
+ChJson *
+ch_secondary_trouble_new(const char *network, const char *reason, const char *message)
+{
+    ChJson *trouble = ch_json_new_object();
+
+    ch_json_set_string(trouble, "network", network);
+    ch_json_set_string(trouble, "reason", reason);
+    ch_json_set_string(trouble, "message", message);
+    return trouble;
+}
+
+static bool
+contains(const ChJson *troubles, const ChJson *trouble)
+{
+    for (gsize i = 0; i < ch_json_length(troubles); i++) {
+        if (ch_json_equal(ch_json_item(troubles, i), trouble))
+            return true;
+    }
+    return false;
+}
+
+ChJson *
+ch_secondary_news(ChJson *told, const ChJson *troubles)
+{
+    ChJson *news = ch_json_new_array();
+
+    for (gsize i = ch_json_length(told); i > 0; i--) {
+        const char *network = ch_json_string_at(ch_json_item(told, i - 1), "network");
+
+        if (ch_json_find(troubles, "network", network) == NULL)
+            ch_json_remove_item(told, i - 1);
+    }
+    for (gsize i = 0; i < ch_json_length(troubles); i++) {
+        const ChJson *trouble = ch_json_item(troubles, i);
+
+        if (contains(told, trouble))
+            continue;
+        ch_json_append(news, ch_json_dup(trouble));
+        ch_json_append(told, ch_json_dup(trouble));
+    }
+    while (ch_json_length(told) > CH_SECONDARY_MAX_TROUBLES)
+        ch_json_remove_item(told, 0);
+    return news;
 }
 
 /* --- the VMI ---------------------------------------------------------------------------------- */
@@ -63,20 +122,11 @@ ch_secondary_is_wanted(const ChJson *vmi, const char *network)
            ch_json_is_object(ch_json_at(find_network(vmi, network), "multus"));
 }
 
-static bool
-has_source(const ChJson *status, const char *source)
-{
-    const char *text = ch_json_string_at(status, "infoSource");
-    g_auto(GStrv) sources = g_strsplit(text != NULL ? text : "", SOURCE_SEPARATOR, -1);
-
-    return g_strv_contains((const char *const *)sources, source);
-}
-
 bool
 ch_secondary_is_in_guest(const ChJson *vmi, const char *network)
 {
-    return has_source(ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", network),
-                      SOURCE_DOMAIN);
+    return ch_nic_has_source(ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", network),
+                             SOURCE_DOMAIN);
 }
 
 /* --- the pod's links -------------------------------------------------------------------------- */
@@ -211,7 +261,7 @@ forget_gone(ChJson *interfaces, const ChJson *attachments)
         ChJson *status = ch_json_item(interfaces, i - 1);
         g_autofree char *rest = NULL;
 
-        if (!has_source(status, SOURCE_MULTUS) ||
+        if (!ch_nic_has_source(status, SOURCE_MULTUS) ||
             ch_secondary_is_made(
                 ch_json_find(attachments, "network", ch_json_string_at(status, "name"))))
             continue;
@@ -233,7 +283,7 @@ tell_made(ChJson *interfaces, const ChJson *attachment)
     const char *sources = ch_json_string_at(status, "infoSource");
     g_autofree char *more = NULL;
 
-    if (has_source(status, SOURCE_MULTUS))
+    if (ch_nic_has_source(status, SOURCE_MULTUS))
         return false;
     if (status == NULL) {
         status = ch_json_new_object();

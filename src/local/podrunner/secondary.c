@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/small-file.h"
 #include "local/podrunner/api.h"
+#include "local/podrunner/leases.h"
 #include "local/podrunner/multus.h"
 #include "local/podrunner/pod-attach.h"
 #include "local/podrunner/pod-layout.h"
@@ -22,16 +23,6 @@
 #define MAX_DEVICES_BYTES (256u << 10)
 #define PRIVATE_VOLUME    "private"           /* where the agent leaves the launcher something */
 #define AGENTS_FILE       "vif-cache-%s.json" /* of a link; the last that goes */
-
-/* (transfer full): an array */
-static ChJson *
-parse_attachments(const ChRecord *record)
-{
-    ChJson *list =
-        record->attachments != NULL ? ch_json_parse(record->attachments, -1, NULL) : NULL;
-
-    return list != NULL ? list : ch_json_new_array();
-}
 
 /* --- definitions ------------------------------------------------------------------------------ */
 
@@ -53,21 +44,16 @@ define(const ChPassEnv *env, ChJson *attachment, GError **error)
     return ch_multus_set_plugins(attachment, definition, env->network.lease_dir, error);
 }
 
-static bool
-define_one(const ChPassEnv *env, ChJson *attachment, GError **error)
-{
-    if (define(env, attachment, error))
-        return true;
-    g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
-    return false;
-}
-
 bool
 ch_secondary_define(const ChPassEnv *env, ChJson *attachments, GError **error)
 {
     for (gsize i = 0; i < ch_json_length(attachments); i++) {
-        if (!define_one(env, ch_json_item(attachments, i), error))
-            return false;
+        ChJson *attachment = ch_json_item(attachments, i);
+
+        if (define(env, attachment, error))
+            continue;
+        g_prefix_error(error, "network '%s': ", ch_json_string_at(attachment, "network"));
+        return false;
     }
     return true;
 }
@@ -94,7 +80,7 @@ ch_secondary_annotate(const ChPassEnv *env, const ChRecord *record, ChJson **pod
 {
     const ChPodNetworkEnv *network = &env->network;
     const bool has_pod_network = network->network != NULL && !record->has_no_pod_network;
-    g_autoptr(ChJson) attachments = parse_attachments(record);
+    g_autoptr(ChJson) attachments = ch_record_list(record->attachments);
     g_autoptr(ChJson) made = ch_secondary_made(attachments);
     g_autoptr(ChJson) result =
         record->cni_result != NULL ? ch_json_parse(record->cni_result, -1, NULL) : NULL;
@@ -112,19 +98,14 @@ ch_secondary_annotate(const ChPassEnv *env, const ChRecord *record, ChJson **pod
 
 /* --- what the pod has of a network ------------------------------------------------------------ */
 
-/* Returns: false: the container has ended */
-static bool
-look(const ChRecord *record, const ChJson *attachment, ChSecondaryLinks *out_links)
+/* (transfer full) (nullable): /proc/PID/net/dev; NULL: the container has ended */
+static char *
+read_devices(const ChRecord *record)
 {
     ch_autofd int pidfd = ch_container_open(record); /* the pid is this process's meanwhile */
     g_autofree char *path = g_strdup_printf("/proc/%" G_GINT64_FORMAT "/net/dev", record->pid);
-    g_autofree char *devices =
-        pidfd >= 0 ? ch_small_file_read(path, MAX_DEVICES_BYTES, NULL, NULL) : NULL;
 
-    if (devices == NULL)
-        return false;
-    *out_links = ch_secondary_look(attachment, devices);
-    return true;
+    return pidfd >= 0 ? ch_small_file_read(path, MAX_DEVICES_BYTES, NULL, NULL) : NULL;
 }
 
 static bool
@@ -138,46 +119,41 @@ has_agents_file(const ChPassEnv *env, const ChRecord *record, const ChJson *atta
     return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Whether the agent has nothing of it any more, or not yet. */
-static bool
-is_free(const ChSecondary *secondary, const ChJson *attachment)
+typedef struct {
+    bool is_free; /* the agent has nothing of it any more, or not yet */
+    bool is_lost; /* nor is CNI's link there: it went by itself, or somebody wants it again after
+                     the agent took its part away */
+} Sight;
+
+/* One look, since the agent renames links meanwhile; its file comes first and goes last. */
+static Sight
+look(const ChSecondary *secondary, const ChJson *attachment)
 {
+    g_autofree char *devices = read_devices(secondary->record);
     ChSecondaryLinks links;
 
-    return !ch_secondary_is_in_guest(secondary->vmi, ch_json_string_at(attachment, "network")) &&
-           look(secondary->record, attachment, &links) && !links.has_links &&
-           !has_agents_file(secondary->env, secondary->record, attachment);
-}
-
-/* Somebody wants it again after the agent took its part away, or CNI's link went by itself. */
-static bool
-is_lost(const ChSecondary *secondary, const ChJson *attachment)
-{
-    ChSecondaryLinks links;
-
-    return ch_secondary_is_made(attachment) && is_free(secondary, attachment) &&
-           look(secondary->record, attachment, &links) && !links.has_pod_link;
+    if (devices == NULL ||
+        ch_secondary_is_in_guest(secondary->vmi, ch_json_string_at(attachment, "network")))
+        return (Sight){false, false};
+    links = ch_secondary_look(attachment, devices);
+    if (links.has_links || has_agents_file(secondary->env, secondary->record, attachment))
+        return (Sight){false, false};
+    return (Sight){.is_free = true, .is_lost = !links.has_pod_link};
 }
 
 /* --- coming and going ------------------------------------------------------------------------- */
 
 typedef struct {
     const ChSecondary *secondary;
-    ChJson *list; /* owned: the attachments */
+    ChJson *list;     /* owned: the attachments */
+    ChJson *troubles; /* owned */
     bool is_waiting;
-    const char *reason;
-    GError *failure; /* owned: the first */
 } Work;
 
 static void
-note(Work *work, const char *reason, GError *failure /* (transfer full) */)
+note(Work *work, const char *network, const char *reason, GError *failure /* (transfer full) */)
 {
-    if (work->failure == NULL) {
-        work->failure = failure;
-        work->reason = reason;
-        return;
-    }
-    ch_log_warning(NULL, failure, "another network failed, too");
+    ch_json_append(work->troubles, ch_secondary_trouble_new(network, reason, failure->message));
     g_error_free(failure);
 }
 
@@ -186,8 +162,7 @@ save(const Work *work, GError **error)
 {
     ChRecord *record = work->secondary->record;
 
-    g_free(record->attachments);
-    record->attachments = ch_json_length(work->list) > 0 ? ch_json_print(work->list, NULL) : NULL;
+    ch_record_set_list(&record->attachments, work->list);
     return ch_record_save(record, work->secondary->env->container.state_dir, error);
 }
 
@@ -208,21 +183,36 @@ tell(const Work *work, const ChJson *attachment, const char *what)
                 what);
 }
 
-/* The agent might have begun to plug it in just before it was to go: looked at once more after. */
+/* Plugins that fail are asked some times, then it goes without them. */
 static bool
-unplug(Work *work, gsize index, GError **error)
+detach(Work *work, ChJson *attachment, GError **error)
 {
-    const ChSecondary *secondary = work->secondary;
-    const ChJson *attachment = ch_json_item(work->list, index);
-    const bool is_made = ch_secondary_is_made(attachment);
+    const ChPodNetworkEnv *env = &work->secondary->env->network;
+    const ChRecord *record = work->secondary->record;
+    GError *failure = NULL;
 
-    if (is_made && !is_free(secondary, attachment)) {
-        work->is_waiting = true;
+    if (ch_pod_detach_one(env, record, attachment, &failure))
         return true;
-    }
-    if (!ch_pod_detach_one(&secondary->env->network, secondary->record, attachment, error))
+    if (ch_secondary_count_failure(attachment) < CH_POD_NETWORK_MAX_FAILED_DELS) {
+        (void)save(work, NULL); /* only counts */
+        g_propagate_error(error, failure);
         return false;
-    if (is_made && !is_free(secondary, attachment)) {
+    }
+    g_prefix_error(&failure, "given up, with its addresses freed: ");
+    note(work, ch_json_string_at(attachment, "network"), DETACH_FAILED, failure);
+    ch_leases_free(env->lease_dir, record->uid, ch_json_string_at(attachment, "link"));
+    return true;
+}
+
+static bool
+take_back(Work *work, gsize index, GError **error)
+{
+    ChJson *attachment = ch_json_item(work->list, index);
+
+    if (!detach(work, attachment, error))
+        return false;
+    /* The agent might have begun to plug it in just before it was to go. */
+    if (ch_secondary_is_made(attachment) && !look(work->secondary, attachment).is_free) {
         work->is_waiting = true;
         return true;
     }
@@ -232,17 +222,15 @@ unplug(Work *work, gsize index, GError **error)
 }
 
 static bool
-make(Work *work, ChJson *attachment, bool is_new, GError **error)
+unplug(Work *work, gsize index, GError **error)
 {
-    const ChSecondary *secondary = work->secondary;
-    const ChPodNetworkEnv *env = &secondary->env->network;
+    const ChJson *attachment = ch_json_item(work->list, index);
 
-    if ((!is_new && !ch_pod_detach_one(env, secondary->record, attachment, error)) ||
-        !ch_pod_attach_one(env, secondary->record, attachment, error))
-        return false;
-    ch_json_remove(attachment, CH_SECONDARY_PENDING);
-    tell(work, attachment, "made");
-    return save(work, error);
+    if (ch_secondary_is_made(attachment) && !look(work->secondary, attachment).is_free) {
+        work->is_waiting = true;
+        return true;
+    }
+    return take_back(work, index, error);
 }
 
 static bool
@@ -256,49 +244,73 @@ check_new(const Work *work, GError **error)
                     CH_MULTUS_MAX_NETWORKS));
 }
 
-/* On record before CNI knows of it. */
-static bool
-plug_new(Work *work, const ChJson *wish, GError **error)
+/* (nullable): on record before CNI knows of it. */
+static ChJson *
+begin(Work *work, const ChJson *wish, GError **error)
 {
+    const ChPassEnv *env = work->secondary->env;
     ChRecord *record = work->secondary->record;
-    ChJson *attachment;
     g_autoptr(ChJson) defined = ch_json_dup(wish);
+    ChJson *attachment;
 
-    if (!check_new(work, error) || !define_one(work->secondary->env, defined, error))
-        return false;
-    attachment = ch_json_dup(defined);
+    if (!check_new(work, error) || !define(env, defined, error) ||
+        !ch_pod_attach_check(&env->network, defined, error))
+        return NULL;
+    attachment = g_steal_pointer(&defined);
     ch_json_set_bool(attachment, CH_SECONDARY_PENDING, true);
     ch_json_append(work->list, attachment);
     if (record->network == NULL) {
         record->has_no_pod_network = true;
         record->network = g_strdup(CH_RECORD_NETWORK_UP);
     }
-    return save(work, error) && make(work, attachment, true, error);
+    return save(work, error) ? attachment : NULL;
 }
 
-/* An attachment that is there and wanted. */
+/* What a failed attempt left goes at once: the next one asks for the definition again. */
 static bool
-keep(Work *work, ChJson *attachment, GError **error)
+plug(Work *work, const ChJson *wish, GError **error)
 {
-    if (is_lost(work->secondary, attachment)) {
-        tell(work, attachment, "is gone, and is made anew");
-        ch_json_set_bool(attachment, CH_SECONDARY_PENDING, true);
-        if (!save(work, error))
-            return false;
+    const ChSecondary *secondary = work->secondary;
+    ChJson *attachment = begin(work, wish, error);
+    g_autoptr(GError) failure = NULL;
+
+    if (attachment == NULL)
+        return false;
+    if (ch_pod_attach_one(&secondary->env->network, secondary->record, attachment, error)) {
+        ch_json_remove(attachment, CH_SECONDARY_PENDING);
+        tell(work, attachment, "made");
+        return save(work, error);
     }
-    return ch_secondary_is_made(attachment) || make(work, attachment, false, error);
+    if (!take_back(work, ch_json_length(work->list) - 1, &failure))
+        ch_log_warning(NULL, failure, "what is left of it is taken back later");
+    return false;
+}
+
+/* An attachment that is wanted: made again if it is lost, or was being made by somebody who died.
+ */
+static bool
+keep(Work *work, gsize index, const ChJson *wish, GError **error)
+{
+    ChJson *attachment = ch_json_item(work->list, index);
+
+    if (ch_secondary_is_made(attachment) && !look(work->secondary, attachment).is_lost)
+        return true;
+    tell(work, attachment, "is gone, and is made anew");
+    ch_json_set_bool(attachment, CH_SECONDARY_PENDING, true);
+    return take_back(work, index, error) && plug(work, wish, error);
 }
 
 static void
 remove_unwanted(Work *work)
 {
     for (gsize i = ch_json_length(work->list); i > 0; i--) {
+        g_autofree char *network =
+            g_strdup(ch_json_string_at(ch_json_item(work->list, i - 1), "network"));
         GError *failure = NULL;
-        const char *network = ch_json_string_at(ch_json_item(work->list, i - 1), "network");
 
         if (!ch_secondary_is_wanted(work->secondary->vmi, network) &&
             !unplug(work, i - 1, &failure))
-            note(work, DETACH_FAILED, failure);
+            note(work, network, DETACH_FAILED, failure);
     }
 }
 
@@ -309,13 +321,14 @@ add_missing(Work *work)
 
     for (gsize i = 0; i < ch_json_length(wishes); i++) {
         const ChJson *wish = ch_json_item(wishes, i);
-        ChJson *attachment =
-            ch_json_find(work->list, "network", ch_json_string_at(wish, "network"));
+        const char *network = ch_json_string_at(wish, "network");
+        gsize index = 0;
         GError *failure = NULL;
 
-        if (attachment != NULL ? !keep(work, attachment, &failure)
-                               : !plug_new(work, wish, &failure))
-            note(work, ATTACH_FAILED, failure);
+        if (ch_json_find_index(work->list, "network", network, &index) != NULL
+                ? !keep(work, index, wish, &failure)
+                : !plug(work, wish, &failure))
+            note(work, network, ATTACH_FAILED, failure);
     }
 }
 
@@ -324,35 +337,28 @@ static void
 check_pod_network(Work *work)
 {
     const ChRecord *record = work->secondary->record;
+    const char *network = ch_vmi_pod_network(work->secondary->vmi);
     GError *failure = NULL;
 
-    if ((record->network != NULL && !record->has_no_pod_network) ||
-        !ch_vmi_has_pod_network(work->secondary->vmi))
+    if ((record->network != NULL && !record->has_no_pod_network) || network == NULL)
         return;
     ch_fail(&failure,
             CH_ERROR_INVALID,
             "the pod network cannot be plugged into a VM that runs, only secondary ones can");
-    note(work, ATTACH_FAILED, failure);
+    note(work, network, ATTACH_FAILED, failure);
 }
 
-bool
-ch_secondary_update(const ChSecondary *secondary,
-                    bool *out_is_waiting,
-                    const char **out_reason,
-                    GError **error)
+ChJson *
+ch_secondary_update(const ChSecondary *secondary, bool *out_is_waiting)
 {
-    g_autoptr(ChJson) list = parse_attachments(secondary->record);
-    Work work = {.secondary = secondary, .list = list};
+    g_autoptr(ChJson) list = ch_record_list(secondary->record->attachments);
+    Work work = {.secondary = secondary, .list = list, .troubles = ch_json_new_array()};
 
     if (g_strcmp0(secondary->record->network, CH_RECORD_NETWORK_BEGUN) == 0)
-        return true; /* not connected yet */
+        return work.troubles; /* not connected yet */
     remove_unwanted(&work);
     add_missing(&work);
     check_pod_network(&work);
     *out_is_waiting = work.is_waiting;
-    if (work.failure == NULL)
-        return true;
-    *out_reason = work.reason;
-    g_propagate_error(error, work.failure);
-    return false;
+    return work.troubles;
 }

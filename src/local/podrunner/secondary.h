@@ -37,14 +37,10 @@ typedef struct {
 
 /**
  * ch_secondary_update: the pod gets a link for each secondary network of the spec, and loses those
- * whose interface is absent once guest and agent have let go of them.
+ * whose interface is absent once guest and agent have let go of them. A network that fails does not
+ * keep others from coming and going; its definition is asked for anew at each attempt.
  * @out_is_waiting: (out): look again soon: the agent has not let go of one
- * @out_reason: (out): on failure: of the event; static
  *
- * Returns: false with one sentence for people; a network that fails does not keep others from
- * coming and going
+ * Returns: (transfer full): the troubles (secondary-plan.h); often empty
  */
-bool ch_secondary_update(const ChSecondary *secondary,
-                         bool *out_is_waiting,
-                         const char **out_reason,
-                         GError **error);
+ChJson *ch_secondary_update(const ChSecondary *secondary, bool *out_is_waiting);

@@ -22,6 +22,7 @@ static const ChRecord sample = {
     .attachments = (char *)"[{\"network\":\"blue\"}]",
     .hotplugs = (char *)"[{\"volume\":\"v\"}]",
     .uses = (char *)"[{\"what\":\"port 1/tcp\"}]",
+    .troubles = (char *)"[{\"network\":\"red\"}]",
     .has_host_ports = true,
     .n_failed_dels = 2,
 };
@@ -40,8 +41,25 @@ assert_sample(const ChRecord *record)
     g_assert_cmpstr(record->attachments, ==, "[{\"network\":\"blue\"}]");
     g_assert_cmpstr(record->hotplugs, ==, "[{\"volume\":\"v\"}]");
     g_assert_cmpstr(record->uses, ==, "[{\"what\":\"port 1/tcp\"}]");
+    g_assert_cmpstr(record->troubles, ==, "[{\"network\":\"red\"}]");
     g_assert_true(record->has_host_ports);
     g_assert_cmpint(record->n_failed_dels, ==, 2);
+}
+
+static void
+test_lists(void)
+{
+    g_autofree char *member = g_strdup("[{\"a\":1}]");
+    g_autoptr(ChJson) list = ch_record_list(member);
+    g_autoptr(ChJson) none = ch_record_list(NULL);
+
+    g_assert_cmpuint(ch_json_length(list), ==, 1);
+    g_assert_cmpuint(ch_json_length(none), ==, 0);
+    g_assert_true(ch_json_is_array(none));
+    ch_record_set_list(&member, none);
+    g_assert_null(member);
+    ch_record_set_list(&member, list);
+    g_assert_cmpstr(member, ==, "[{\"a\":1}]");
 }
 
 static void
@@ -114,6 +132,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/record/round-trip", test_round_trip);
+    g_test_add_func("/record/lists", test_lists);
     g_test_add_func("/record/bad-records", test_bad_records);
     g_test_add_func("/record/on-disk", test_on_disk);
     g_test_add_func("/record/of-before-there-was-a-network",

@@ -5,6 +5,7 @@
 #include "lib/base/errors.h"
 #include "lib/json/test-text.h"
 #include "local/podrunner/multus.h"
+#include "local/podrunner/record.h"
 
 #define POD        "\"networks\":[{\"name\":\"default\",\"pod\":{}}]"
 #define SPEC(i, n) "{\"spec\":{\"domain\":{\"devices\":{\"interfaces\":[" i "]}}," n "}}"
@@ -48,7 +49,7 @@ test_default(void)
 
         g_assert_true(ch_vmi_add_default_network(vmi, bindings[i][0], NULL));
         g_assert_true(ch_json_equal(vmi, expected));
-        g_assert_true(ch_vmi_has_pod_network(vmi));
+        g_assert_cmpstr(ch_vmi_pod_network(vmi), ==, "default");
         g_assert_true(ch_vmi_check_networks(vmi, NULL));
     }
     g_assert_false(ch_vmi_add_default_network(other, "slirp", &error));
@@ -93,7 +94,7 @@ test_secondary_network(void)
 
     g_assert_true(ch_vmi_check_networks(vmi, &error));
     g_assert_no_error(error);
-    g_assert_false(ch_vmi_has_pod_network(vmi));
+    g_assert_null(ch_vmi_pod_network(vmi));
 }
 
 static void
@@ -118,7 +119,34 @@ test_absent_interface_needs_no_network(void)
     g_autoptr(ChJson) vmi =
         parse_json(SPEC("{\"name\":\"default\",\"bridge\":{},\"state\":\"absent\"}", POD));
 
-    g_assert_false(ch_vmi_has_pod_network(vmi));
+    g_assert_null(ch_vmi_pod_network(vmi));
+}
+
+#define SECONDARY                                                                                  \
+    SPEC("{\"name\":\"a\",\"bridge\":{}}",                                                         \
+         "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"lab/x\"}}]")
+
+/* What was begun must come to an end, or the VM would have no network for its life. */
+static void
+test_who_is_to_be_connected(void)
+{
+    static const struct {
+        const char *text, *state;
+        bool needs;
+    } cases[] = {
+        {BRIDGE, NULL, true},
+        {BRIDGE, CH_RECORD_NETWORK_BEGUN, true},
+        {BRIDGE, CH_RECORD_NETWORK_UP, false},
+        {SECONDARY, NULL, true},
+        {SPEC("", "\"networks\":[]"), NULL, false},
+        {SPEC("", "\"networks\":[]"), CH_RECORD_NETWORK_BEGUN, true},
+    };
+
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(ChJson) vmi = parse_json(cases[i].text);
+
+        g_assert_cmpint(ch_vmi_needs_network(vmi, cases[i].state), ==, cases[i].needs);
+    }
 }
 
 static ChJson *
@@ -236,6 +264,7 @@ main(int argc, char **argv)
     g_test_add_func("/vmi-network/too-many-secondary-networks", test_too_many_secondary_networks);
     g_test_add_func("/vmi-network/absent-interface-needs-no-network",
                     test_absent_interface_needs_no_network);
+    g_test_add_func("/vmi-network/who-is-to-be-connected", test_who_is_to_be_connected);
     g_test_add_func("/vmi-network/host-ports", test_host_ports);
     g_test_add_func("/vmi-network/bad-host-ports", test_bad_host_ports);
     g_test_add_func("/vmi-network/host-port-twice", test_host_port_twice);

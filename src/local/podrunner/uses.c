@@ -166,7 +166,7 @@ void
 ch_uses_adopt(ChUses *uses, const ChRecord *record)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&uses->mutex);
-    g_autoptr(ChJson) list = record->uses != NULL ? ch_json_parse(record->uses, -1, NULL) : NULL;
+    g_autoptr(ChJson) list = ch_record_list(record->uses);
 
     for (gsize i = 0; i < ch_json_length(list); i++) {
         const ChJson *item = ch_json_item(list, i);

@@ -6,6 +6,7 @@
 
 #include "lib/base/errors.h"
 #include "local/podrunner/multus.h"
+#include "local/podrunner/record.h"
 
 #define DEFAULT_NAME "default" /* of network and interface, as on a cluster */
 
@@ -141,8 +142,8 @@ ch_vmi_check_networks(const ChJson *vmi, GError **error)
     return true;
 }
 
-bool
-ch_vmi_has_pod_network(const ChJson *vmi)
+const char *
+ch_vmi_pod_network(const ChJson *vmi)
 {
     const ChJson *interfaces = interfaces_of(vmi);
 
@@ -152,9 +153,20 @@ ch_vmi_has_pod_network(const ChJson *vmi)
 
         if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") != 0 && name != NULL &&
             ch_json_has(ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name), "pod"))
-            return true;
+            return name;
     }
-    return false;
+    return NULL;
+}
+
+bool
+ch_vmi_needs_network(const ChJson *vmi, const char *state)
+{
+    g_autoptr(ChJson) attachments = ch_multus_attachments(vmi);
+
+    if (g_strcmp0(state, CH_RECORD_NETWORK_UP) == 0)
+        return false;
+    return g_strcmp0(state, CH_RECORD_NETWORK_BEGUN) == 0 || ch_vmi_pod_network(vmi) != NULL ||
+           ch_json_length(attachments) > 0;
 }
 
 /* --- ports of this machine -------------------------------------------------------------------- */
@@ -261,7 +273,7 @@ ch_vmi_host_ports(const ChJson *vmi, GError **error)
         if (!take_mapping(vmi, words[i], ports, error))
             return NULL;
     }
-    if (ports->len > 0 && !ch_vmi_has_pod_network(vmi)) {
+    if (ports->len > 0 && ch_vmi_pod_network(vmi) == NULL) {
         ch_fail(error, CH_ERROR_INVALID, CH_HOST_PORTS_ANNOTATION ": the VM has no interface");
         return NULL;
     }

@@ -28,8 +28,17 @@ bool ch_vmi_add_default_network(ChJson *vmi, const char *binding, GError **error
 /* Returns: false with CH_ERROR_INVALID: it wants what one machine has not; the message says what */
 bool ch_vmi_check_networks(const ChJson *vmi, GError **error);
 
-/* Whether one of its interfaces is on the pod network. */
-bool ch_vmi_has_pod_network(const ChJson *vmi);
+/* Borrowed (nullable): the pod network's name, if one of the interfaces is on it. */
+const char *ch_vmi_pod_network(const ChJson *vmi);
+
+/**
+ * ch_vmi_needs_network:
+ * @state: (nullable): the record's network
+ *
+ * Returns: whether its pod is to be connected before it is handed over: also when the last network
+ * left the VMI while that was going on, as what was begun must come to an end
+ */
+bool ch_vmi_needs_network(const ChJson *vmi, const char *state);
 
 /**
  * ch_vmi_host_ports: the annotation CH_HOST_PORTS_ANNOTATION, "8080:80, 5353:53/udp".

@@ -29,19 +29,10 @@
 
 /* --- the record ------------------------------------------------------------------------------- */
 
-static ChJson *
-parse_hotplugs(const ChRecord *record)
-{
-    ChJson *list = record->hotplugs != NULL ? ch_json_parse(record->hotplugs, -1, NULL) : NULL;
-
-    return list != NULL ? list : ch_json_new_array();
-}
-
 static bool
 save_hotplugs(const ChPassEnv *env, ChRecord *record, const ChJson *list, GError **error)
 {
-    g_free(record->hotplugs);
-    record->hotplugs = ch_json_length(list) > 0 ? ch_json_print(list, NULL) : NULL;
+    ch_record_set_list(&record->hotplugs, list);
     return ch_record_save(record, env->container.state_dir, error);
 }
 
@@ -444,7 +435,7 @@ ch_volume_pods_update(const ChVolumePods *pods,
                       bool *out_is_waiting,
                       GError **error)
 {
-    g_autoptr(ChJson) list = parse_hotplugs(pods->record);
+    g_autoptr(ChJson) list = ch_record_list(pods->record->hotplugs);
     g_autoptr(ChJson) claims = ch_json_new_object();
     g_autoptr(ChJson) failures = ch_json_new_object();
     bool is_waiting = false;
@@ -462,7 +453,7 @@ ch_volume_pods_update(const ChVolumePods *pods,
 bool
 ch_volume_pods_remove_all(const ChPassEnv *env, ChRecord *record, GError **error)
 {
-    g_autoptr(ChJson) list = parse_hotplugs(record);
+    g_autoptr(ChJson) list = ch_record_list(record->hotplugs);
 
     if (ch_json_length(list) == 0 && record->uses == NULL)
         return true;
