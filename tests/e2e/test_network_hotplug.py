@@ -12,18 +12,26 @@ import time
 import pytest
 import yaml
 
-from chandler import EXAMPLES, NEEDS, Chandler, wait
+from chandler import EXAMPLES, NEEDS, Chandler, manifest, wait
 from test_guest_network import PLUGINS, get, links, pod_of, shell, veths
 from test_network_faults import Plugins
 
 DEFINITIONS = {
     "quiet.net": {"cniVersion": "1.0.0", "type": "bridge", "bridge": "quiet0"},
     "slow": {"cniVersion": "1.0.0", "type": "slow", "bridge": "slow0"},
+    "stuck": {"cniVersion": "1.0.0", "type": "slow", "bridge": "slow0", "ipam": {"type": "host-local", "subnet": "10.79.0.0/24"}},
 }
 
 pytestmark = NEEDS + [
     pytest.mark.skipif(not os.path.exists(os.path.join(PLUGINS, "bridge")), reason="needs containernetworking-plugins"),
 ]
+
+
+def define(chandler, folder, name, config):
+    (folder / "nad.json").write_text(json.dumps({
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": name},
+        "spec": {"config": json.dumps(config)}}))
+    chandler.ok("apply", str(folder / "nad.json"))
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +48,7 @@ def chandler(plugins, tmp_path_factory):
     try:
         made.ok("up", "--emulation", "on")
         for name, config in DEFINITIONS.items():
-            definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-                          "metadata": {"name": name}, "spec": {"config": json.dumps(config)}}
-            (folder / "nad.json").write_text(json.dumps(definition))
-            made.ok("apply", str(folder / "nad.json"))
+            define(made, folder, name, config)
         made.ok("apply", os.path.join(EXAMPLES, "nic.yaml"))
         with open(os.path.join(EXAMPLES, "hotplug.yaml"), encoding="utf-8") as file:
             vm = next(doc for doc in yaml.safe_load_all(file) if doc["kind"] == "VirtualMachineInstance")
@@ -251,10 +256,7 @@ def test_definition_that_comes_late(chandler, console, tmp_path):
     edit(chandler, add)
     wait(lambda: "network 'late': there is no NetworkAttachmentDefinition default/late" in chandler.ok("get", "events"), "an event says so")
     assert interface(chandler, "late") == {} and chandler.phase("nic") == "Running"
-    definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "late"},
-                  "spec": {"config": json.dumps(DEFINITIONS["quiet.net"])}}
-    (tmp_path / "nad.json").write_text(json.dumps(definition))
-    chandler.ok("apply", str(tmp_path / "nad.json"))
+    define(chandler, tmp_path, "late", DEFINITIONS["quiet.net"])
     wait(lambda: "domain" in interface(chandler, "late").get("infoSource", "").split(", "), "the guest has it")
     guest_has(console, mac_of(chandler, "late"))
     chandler.ok("detach", "nic", "late")
@@ -314,6 +316,73 @@ def test_plugin_that_fails_is_told_at_once(chandler, plugins):
     plugins.replace("slow", "[ $CNI_COMMAND = DEL ] || exec /usr/lib/cni/bridge")
     assert 'network "slow" detached' in chandler.ok("detach", "nic", "slow")
     gone(chandler, "slow")
+
+
+def events(chandler, network):
+    return [item for item in json.loads(chandler.ok("get", "events", "-o", "json"))["items"]
+            if f"network '{network}': " in item["message"]]
+
+
+def test_definition_with_a_mistake_is_mended(chandler, tmp_path):
+    """A plugin that is not there could not take anything back either: nothing is begun. What is wrong is told once."""
+    define(chandler, tmp_path, "mistaken", dict(DEFINITIONS["quiet.net"], type="brdige"))
+    assert "the CNI plugin 'brdige' is missing" in chandler.fails("attach", "nic", "--network", "mistaken")
+    assert 'network "mistaken" detached' in chandler.ok("detach", "nic", "mistaken")
+    assert "the CNI plugin 'brdige' is missing" in chandler.fails("attach", "nic", "--network", "mistaken")
+    time.sleep(4)  # some attempts
+    assert sum(event.get("count", 1) for event in events(chandler, "mistaken")) == 2
+    define(chandler, tmp_path, "mistaken", DEFINITIONS["quiet.net"])
+    wait(lambda: "domain" in interface(chandler, "mistaken").get("infoSource", "").split(", "), "the guest has it")
+    chandler.ok("detach", "nic", "mistaken")
+    gone(chandler, "mistaken")
+
+
+def test_what_failed_half_way_is_defined_anew(chandler, plugins, tmp_path):
+    plugins.replace("slow", "[ $CNI_COMMAND != ADD ] || { /usr/lib/cni/bridge >/dev/null; exit 1; }; exec /usr/lib/cni/bridge")
+    define(chandler, tmp_path, "half", DEFINITIONS["stuck"])
+    assert "the CNI plugin 'slow' failed" in chandler.fails("attach", "nic", "--network", "half")
+    define(chandler, tmp_path, "half", dict(DEFINITIONS["stuck"], type="bridge"))
+    wait(lambda: "domain" in interface(chandler, "half").get("infoSource", "").split(", "), "the guest has it")
+    assert len(leases(chandler, "half")) == 1
+    chandler.ok("detach", "nic", "half")
+    gone(chandler, "half")
+    assert not leases(chandler, "half")
+
+
+def test_plugin_that_never_lets_go_is_given_up(chandler, plugins):
+    plugins.replace("slow", "exec /usr/lib/cni/bridge")
+    chandler.ok("attach", "nic", "--network", "stuck")
+    assert len(leases(chandler, "stuck")) == 1
+    plugins.replace("slow", """[ $CNI_COMMAND = ADD ] || { echo '{"code":99,"msg":"never"}'; exit 1; }""")
+    assert "network 'stuck' is not detached: the CNI plugin 'slow' failed: never" in chandler.fails("detach", "nic", "stuck")
+    wait(lambda: interface(chandler, "stuck") == {} and "stuck" not in spec_names(chandler)[0], "it is given up")
+    assert not leases(chandler, "stuck")
+    assert {event["reason"] for event in events(chandler, "stuck")} == {"FailedDetachNetwork"}
+    assert any("given up, with its addresses freed" in event["message"] for event in events(chandler, "stuck"))
+
+
+def test_patience_is_limited(chandler, plugins, tmp_path):
+    plugins.replace("slow", SLOW.replace("FOLDER", str(tmp_path)))
+    begin = time.monotonic()
+    error = chandler.fails("attach", "nic", "--network", "slow", "--timeout", "2")
+    assert "network 'slow' is not attached" in error and time.monotonic() - begin < 15
+    (tmp_path / "go").touch()
+    wait(lambda: "domain" in interface(chandler, "slow").get("infoSource", "").split(", "), "it went on trying")
+    chandler.ok("detach", "nic", "slow")
+    gone(chandler, "slow")
+
+
+def test_detached_while_the_pod_is_connected(chandler, plugins, tmp_path):
+    """The only network of a VM leaves it after it failed: the VM starts without, and can have another."""
+    plugins.replace("slow", "exit 1")
+    chandler.ok("apply", manifest(tmp_path, "begun", devices={"interfaces": [{"name": "slow", "bridge": {}}]},
+                                  networks=[{"name": "slow", "multus": {"networkName": "slow"}}]))
+    wait(lambda: chandler.condition("Synchronized", "begun").get("reason") == "FailedCreatePodSandBox", "the plugin fails")
+    plugins.replace("slow", "[ $CNI_COMMAND = DEL ]")
+    chandler.ok("detach", "begun", "slow")
+    assert chandler.phase("begun") in ("Scheduled", "Running")
+    chandler.ok("attach", "begun", "--network", "quiet.net")
+    chandler.ok("delete", "begun")
 
 
 SLOW = """

@@ -345,9 +345,10 @@ attach_network(ChClient *client, const ChCli *cli, const Options *options, GErro
     g_autofree char *name = options->name != NULL ? g_strdup(options->name)
                                                   : ch_network_name_of_definition(options->network);
 
-    return ch_nic_plug(&(ChNicPlug){client, cli, options->arguments[0], !options->no_wait},
-                       &(ChNetworkEdit){name, options->network, options->mac},
-                       error);
+    return ch_nic_plug(
+        &(ChNicPlug){client, cli, options->arguments[0], options->no_wait ? 0 : options->limit_s},
+        &(ChNetworkEdit){name, options->network, options->mac},
+        error);
 }
 
 static bool
@@ -432,27 +433,20 @@ detach_volume(const Context *context, GError **error)
     return true;
 }
 
-/* What has that name. */
+/* What has that name; --network decides for a VM that was made with both. */
 static bool
 choose(const ChJson *vmi, const char *name, bool is_network, bool *out_is_network, GError **error)
 {
     const bool has_volume = ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL;
-    const bool has_network = ch_vmi_has_network(vmi, name);
 
-    if (!is_network && has_volume && has_network)
-        return ch_fail(error,
-                       CH_ERROR_INVALID,
-                       "the VM has both a volume and a network '%s': --network is for the network; "
-                       "the volume can be detached when that is gone",
-                       name);
-    if (!is_network && !has_volume && !has_network)
+    if (!is_network && !has_volume && !ch_vmi_has_network(vmi, name))
         return ch_fail(error,
                        CH_ERROR_NOT_FOUND,
                        "the VM has no volume or network '%s' ('chandler get vmi %s -o json' shows "
                        "what it has)",
                        name,
                        ch_json_string_at(vmi, "metadata", "name"));
-    *out_is_network = is_network || has_network;
+    *out_is_network = is_network || !has_volume;
     return true;
 }
 
@@ -478,10 +472,10 @@ ch_cmd_detach(ChCli *cli, int argc, char **argv, GError **error)
     vmi = client != NULL ? ch_vm_get(client, cli, arguments[0], error) : NULL;
     if (vmi == NULL || !choose(vmi, arguments[1], network, &is_network, error))
         return false;
+    if (no_wait)
+        limit_s = 0;
     return is_network
                ? ch_nic_unplug(
-                     &(ChNicPlug){client, cli, arguments[0], !no_wait}, arguments[1], error)
-               : detach_volume(
-                     &(Context){client, cli, arguments[0], arguments[1], no_wait ? 0 : limit_s},
-                     error);
+                     &(ChNicPlug){client, cli, arguments[0], limit_s}, arguments[1], error)
+               : detach_volume(&(Context){client, cli, arguments[0], arguments[1], limit_s}, error);
 }

@@ -7,12 +7,9 @@
 #include "lib/base/errors.h"
 #include "lib/kube/names.h"
 #include "lib/linux/mac.h"
+#include "lib/vmi/nics.h"
 
-#define MAX_NAME_BYTES 63
-#define ABSENT         "absent"
-
-/* What the guest's device may be called. */
-#define NAME_CHARACTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_"
+#define ABSENT "absent"
 
 /* --- what is asked for ------------------------------------------------------------------------ */
 
@@ -20,7 +17,7 @@ char *
 ch_network_name_of_definition(const char *definition)
 {
     const char *slash = strchr(definition, '/');
-    char *name = g_strndup(slash != NULL ? slash + 1 : definition, MAX_NAME_BYTES);
+    char *name = g_strndup(slash != NULL ? slash + 1 : definition, CH_NIC_MAX_NAME_BYTES);
 
     return g_strdelimit(name, ".", '-');
 }
@@ -33,13 +30,6 @@ is_definition(const char *text)
 
     return (n == 1 || n == 2) && ch_name_is_dns_subdomain(words[0]) &&
            (n == 1 || ch_name_is_dns_subdomain(words[1]));
-}
-
-static bool
-is_name(const char *text)
-{
-    return g_ascii_isalnum(*text) && strlen(text) <= MAX_NAME_BYTES &&
-           text[strspn(text, NAME_CHARACTERS)] == '\0';
 }
 
 /* One of a single NIC: a group's, or none, no guest can have. */
@@ -61,7 +51,7 @@ ch_network_edit_check(const ChNetworkEdit *edit, GError **error)
                        "--network is a NetworkAttachmentDefinition's NAME or NAMESPACE/NAME, not "
                        "'%s'",
                        edit->definition);
-    if (!is_name(edit->name))
+    if (!ch_nic_name_is_valid(edit->name))
         return ch_fail(error,
                        CH_ERROR_INVALID,
                        "a network cannot be called '%s': choose letters, digits, '-' and '_' by "
@@ -126,6 +116,12 @@ check_free(const ChJson *vmi, const ChNetworkEdit *edit, GError **error)
                        CH_ERROR_EXISTS,
                        "the VM has a network '%s' already: choose another name by --name",
                        edit->name);
+    if (ch_vmi_has_disk(vmi, edit->name))
+        return ch_fail(error,
+                       CH_ERROR_EXISTS,
+                       "the VM has a volume '%s', and its devices' names are of one set: choose "
+                       "another name by --name",
+                       edit->name);
     if (edit->mac != NULL &&
         (has_mac(ch_json_at(vmi, "status", "interfaces"), "mac", edit->mac) ||
          has_mac(
@@ -180,26 +176,24 @@ const ChJson *
 ch_vmi_plugged_network(const ChJson *vmi, const char *name)
 {
     const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", name);
-    const char *text = ch_json_string_at(status, "infoSource");
-    g_auto(GStrv) sources = g_strsplit(text != NULL ? text : "", ", ", -1);
 
-    return g_strv_contains((const char *const *)sources, "domain") ? status : NULL;
+    return ch_nic_has_source(status, "domain") ? status : NULL;
 }
 
 /* --- trouble ---------------------------------------------------------------------------------- */
 
-/* The pod runner's; it puts the network's name before what it says. */
-static bool
-is_about(const ChJson *event, const char *uid, const char *prefix)
+/* (nullable): what the pod runner says of the network; the API's recorder may put words before the
+ * network's name, when there were many such events. */
+static const char *
+words_of(const ChJson *event, const char *uid, const char *reason, const char *prefix)
 {
-    const char *reason = ch_json_string_at(event, "reason");
     const char *message = ch_json_string_at(event, "message");
+    const char *words = message != NULL ? strstr(message, prefix) : NULL;
 
-    return reason != NULL && message != NULL &&
-           (g_str_equal(reason, "FailedAttachNetwork") ||
-            g_str_equal(reason, "FailedDetachNetwork")) &&
-           g_str_has_prefix(message, prefix) &&
-           g_strcmp0(ch_json_string_at(event, "involvedObject", "uid"), uid) == 0;
+    return words != NULL && g_strcmp0(ch_json_string_at(event, "reason"), reason) == 0 &&
+                   g_strcmp0(ch_json_string_at(event, "involvedObject", "uid"), uid) == 0
+               ? words + strlen(prefix)
+               : NULL;
 }
 
 static int64_t
@@ -220,22 +214,24 @@ ch_events_revision(const ChJson *events)
 }
 
 const char *
-ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, int64_t since)
+ch_network_trouble(const ChJson *vmi, const ChJson *events, const ChNetworkQuestion *question)
 {
     const ChJson *items = ch_json_at(events, "items");
     const char *uid = ch_json_string_at(vmi, "metadata", "uid");
-    g_autofree char *prefix = g_strdup_printf("network '%s': ", name);
-    int64_t newest = since;
+    const char *reason = question->attaches ? "FailedAttachNetwork" : "FailedDetachNetwork";
+    g_autofree char *prefix = g_strdup_printf("network '%s': ", question->name);
+    int64_t newest = question->since;
     const char *message = NULL;
 
     for (gsize i = 0; i < ch_json_length(items); i++) {
         const ChJson *event = ch_json_item(items, i);
+        const char *words = words_of(event, uid, reason, prefix);
         const int64_t revision = revision_of(event);
 
-        if (revision <= newest || !is_about(event, uid, prefix))
+        if (words == NULL || revision <= newest)
             continue;
         newest = revision;
-        message = ch_json_string_at(event, "message") + strlen(prefix);
+        message = words;
     }
     return message;
 }

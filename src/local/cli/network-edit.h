@@ -23,7 +23,8 @@ typedef struct {
 /* Whether they can be: no more than syntax. Returns: false with CH_ERROR_INVALID */
 bool ch_network_edit_check(const ChNetworkEdit *edit, GError **error);
 
-/* Returns: false with CH_ERROR_EXISTS: the VM has a network of this name, or the MAC address */
+/* Returns: false with CH_ERROR_EXISTS: the VM has a network or a volume of this name, or the MAC
+ * address */
 bool ch_vmi_add_network(ChJson *vmi, const ChNetworkEdit *edit, GError **error);
 
 /* Whether the VM has an interface or a network of this name. */
@@ -39,15 +40,20 @@ bool ch_vmi_remove_network(ChJson *vmi, const char *name, GError **error);
 /* Borrowed (nullable): what the VMI's status says of it, once the guest has it. */
 const ChJson *ch_vmi_plugged_network(const ChJson *vmi, const char *name);
 
+typedef struct {
+    const char *name;
+    bool attaches; /* false: it is to go */
+    int64_t since; /* events that are older are of something else; see ch_events_revision() */
+} ChNetworkQuestion;
+
 /**
  * ch_network_trouble: why it neither comes nor goes.
  * @events: a list
- * @since: of an earlier one; see ch_events_revision()
  *
- * Returns: (nullable): borrowed: what the newest event that came after that says
+ * Returns: (nullable): borrowed from @events: what the newest event says of it
  */
 const char *
-ch_network_trouble(const ChJson *vmi, const ChJson *events, const char *name, int64_t since);
+ch_network_trouble(const ChJson *vmi, const ChJson *events, const ChNetworkQuestion *question);
 
 /* How new a list of events is. */
 int64_t ch_events_revision(const ChJson *events);

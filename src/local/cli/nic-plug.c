@@ -12,19 +12,15 @@
 #include "local/cli/vm-edit.h"
 #include "local/cli/vms.h"
 
-#define LIMIT_US (180 * CH_SECOND_US)
-#define PATIENCE_US                                                                                \
-    (10 * CH_SECOND_US) /* with what the launcher refuses: it may change its mind                  \
-                         */
-#define POLL_MS 200
+/* With what the launcher refuses: it may change its mind. */
+#define PATIENCE_US (10 * CH_SECOND_US)
+#define POLL_MS     200
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
 typedef struct {
     const ChNicPlug *plug;
-    const char *name;
-    bool attaches;
-    int64_t since; /* events that are older are of something else */
+    ChNetworkQuestion question;
     int64_t begin_us;
     int64_t refused_us; /* since when the launcher refuses; 0: it does not */
 } Wait;
@@ -45,7 +41,7 @@ begin(Wait *wait, GError **error)
 {
     g_autoptr(ChJson) events = list_events(wait->plug, error);
 
-    wait->since = ch_events_revision(events);
+    wait->question.since = ch_events_revision(events);
     wait->begin_us = ch_time_now_us();
     return events != NULL;
 }
@@ -56,14 +52,14 @@ find_trouble(const Wait *wait, const ChJson *vmi)
 {
     g_autoptr(ChJson) events = list_events(wait->plug, NULL);
 
-    return g_strdup(ch_network_trouble(vmi, events, wait->name, wait->since));
+    return g_strdup(ch_network_trouble(vmi, events, &wait->question));
 }
 
 /* (transfer full) (nullable): what the launcher said of this interface for a while now. */
 static char *
 find_refusal(Wait *wait, const ChJson *vmi)
 {
-    g_autofree char *words = g_strdup_printf("interface '%s': ", wait->name);
+    g_autofree char *words = g_strdup_printf("interface '%s': ", wait->question.name);
     const char *message = ch_start_failure_now(vmi);
     const int64_t now_us = ch_time_now_us();
 
@@ -79,40 +75,40 @@ find_refusal(Wait *wait, const ChJson *vmi)
 static bool
 fail_unless_fine(Wait *wait, const ChJson *vmi, GError **error)
 {
-    const char *done = wait->attaches ? "attached" : "detached";
+    const char *done = wait->question.attaches ? "attached" : "detached";
     g_autofree char *trouble = find_trouble(wait, vmi);
 
     if (trouble == NULL)
         trouble = find_refusal(wait, vmi);
-    if (trouble == NULL && ch_time_now_us() - wait->begin_us < LIMIT_US)
+    if (trouble == NULL && ch_time_now_us() - wait->begin_us < wait->plug->limit_s * CH_SECOND_US)
         return true;
     if (trouble == NULL && ch_start_failure_now(vmi) != NULL)
         trouble = g_strdup(ch_start_failure_now(vmi));
     if (trouble == NULL)
-        trouble = g_strdup(wait->attaches ? "the guest does not have it yet"
-                                          : "the guest does not let go of it");
-    if (!wait->attaches)
+        trouble = g_strdup(wait->question.attaches ? "the guest does not have it yet"
+                                                   : "the guest does not let go of it");
+    if (!wait->question.attaches)
         return ch_fail(error,
                        CH_ERROR_TIMEOUT,
                        "network '%s' is not %s: %s; it goes on trying",
-                       wait->name,
+                       wait->question.name,
                        done,
                        trouble);
     return ch_fail(error,
                    CH_ERROR_TIMEOUT,
                    "network '%s' is not %s: %s; it goes on trying until 'chandler detach %s %s'",
-                   wait->name,
+                   wait->question.name,
                    done,
                    trouble,
                    wait->plug->vm,
-                   wait->name);
+                   wait->question.name);
 }
 
 static bool
 is_done(const Wait *wait, const ChJson *vmi)
 {
-    return wait->attaches ? ch_vmi_plugged_network(vmi, wait->name) != NULL
-                          : !ch_vmi_has_network(vmi, wait->name);
+    return wait->question.attaches ? ch_vmi_plugged_network(vmi, wait->question.name) != NULL
+                                   : !ch_vmi_has_network(vmi, wait->question.name);
 }
 
 /* (transfer full): the VMI as it is then; NULL with @error */
@@ -175,14 +171,14 @@ bool
 ch_nic_plug(const ChNicPlug *plug, const ChNetworkEdit *edit, GError **error)
 {
     ChNetworkEdit copy = *edit;
-    Wait wait = {.plug = plug, .name = edit->name, .attaches = true};
+    Wait wait = {.plug = plug, .question = {.name = edit->name, .attaches = true}};
     g_autoptr(ChJson) vmi = NULL;
     const char *mac;
 
     if (!ch_network_edit_check(edit, error) || !check_definition(plug, edit->definition, error) ||
         !begin(&wait, error) || !ch_vm_edit(plug->client, plug->cli, plug->vm, add, &copy, error))
         return false;
-    if (!plug->waits) {
+    if (plug->limit_s == 0) {
         printf("network \"%s\" is being attached\n", edit->name);
         return true;
     }
@@ -208,17 +204,17 @@ bool
 ch_nic_unplug(const ChNicPlug *plug, const char *name, GError **error)
 {
     g_autofree char *copy = g_strdup(name);
-    Wait wait = {.plug = plug, .name = name};
+    Wait wait = {.plug = plug, .question = {.name = name}};
     g_autoptr(ChJson) vmi = NULL;
 
     if (!begin(&wait, error) ||
         !ch_vm_edit(plug->client, plug->cli, plug->vm, remove_one, copy, error))
         return false;
-    if (plug->waits) {
+    if (plug->limit_s > 0) {
         vmi = wait_until_done(&wait, error);
         if (vmi == NULL)
             return false;
     }
-    printf("network \"%s\" %s\n", name, plug->waits ? "detached" : "is being detached");
+    printf("network \"%s\" %s\n", name, plug->limit_s > 0 ? "detached" : "is being detached");
     return true;
 }

@@ -18,7 +18,7 @@ typedef struct {
     ChClient *client;
     const ChCli *cli;
     const char *vm;
-    bool waits;
+    int limit_s; /* of waiting; 0: do not wait */
 } ChNicPlug;
 
 /* Both print what became of it. Returns: false with one sentence that says what to do */

@@ -95,7 +95,8 @@ test_there_and_away(void)
 static const char vmi_text[] =
     "{'metadata':{'uid':'u1'},'spec':{'domain':{'devices':{'interfaces':[{'name':'default',"
     "'bridge':{}},{'name':'blue','bridge':{},'macAddress':'02:00:00:00:00:0A'}]}},"
-    "'networks':[{'name':'default','pod':{}},{'name':'blue','multus':{'networkName':'net-b'}},"
+    "'volumes':[{'name':'data'}],'networks':[{'name':'default','pod':{}},{'name':'blue','multus':{'"
+    "networkName':'net-b'}},"
     "{'name':'unused','multus':{'networkName':'net-b'}}]},"
     "'status':{'interfaces':[{'name':'default','mac':'02:00:00:00:00:0b','infoSource':'domain'},"
     "{'name':'blue','infoSource':'multus-status'},"
@@ -107,6 +108,7 @@ test_what_is_taken(void)
     static const ChNetworkEdit edits[] = {
         {"default", "net", NULL},
         {"unused", "net", NULL},
+        {"data", "net", NULL},
         {"red", "net", "02:00:00:00:00:0a"},
         {"red", "net", "02:00:00:00:00:0B"},
         {"red", "net", "02:00:00:00:00:0c"},
@@ -163,7 +165,20 @@ append_event(
     ch_json_append(items, event);
 }
 
-/* The newest of this VM's, of this network, that came after the question. */
+static void
+assert_trouble(const ChJson *vmi,
+               const ChJson *events,
+               const char *name,
+               bool attaches,
+               int64_t since,
+               const char *expected)
+{
+    const ChNetworkQuestion question = {name, attaches, since};
+
+    g_assert_cmpstr(ch_network_trouble(vmi, events, &question), ==, expected);
+}
+
+/* The newest of this VM's, of this network and direction, that came after the question. */
 static void
 test_trouble(void)
 {
@@ -175,6 +190,7 @@ test_trouble(void)
     append_event(items, "u1", attach, "7", "network 'blue': old");
     append_event(items, "u1", attach, "9", "network 'blue': newest");
     append_event(items, "u1", "FailedDetachNetwork", "8", "network 'blue': newer");
+    append_event(items, "u1", attach, "10", "(combined from similar events): network 'red': many");
     append_event(items, "u1", attach, "10", "network 'bluest': no");
     append_event(items, "u2", attach, "10", "network 'blue': no");
     append_event(items, "u1", "Stopped", "10", "network 'blue': no");
@@ -183,10 +199,12 @@ test_trouble(void)
     append_event(items, "u1", attach, "10", NULL);
     g_assert_cmpint(ch_events_revision(events), ==, 10);
     g_assert_cmpint(ch_events_revision(NULL), ==, 0);
-    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", 0), ==, "newest");
-    g_assert_cmpstr(ch_network_trouble(vmi, events, "blue", 8), ==, "newest");
-    g_assert_null(ch_network_trouble(vmi, events, "blue", 9));
-    g_assert_null(ch_network_trouble(vmi, NULL, "blue", 0));
+    assert_trouble(vmi, events, "blue", true, 0, "newest");
+    assert_trouble(vmi, events, "blue", true, 8, "newest");
+    assert_trouble(vmi, events, "blue", true, 9, NULL);
+    assert_trouble(vmi, events, "blue", false, 0, "newer");
+    assert_trouble(vmi, events, "red", true, 0, "many");
+    assert_trouble(vmi, NULL, "blue", true, 0, NULL);
 }
 
 int

@@ -75,6 +75,18 @@ test_same_claim_twice(void)
 }
 
 static void
+test_name_of_a_nic(void)
+{
+    g_autoptr(ChJson) vmi =
+        parse_json("{'spec':{'domain':{'devices':{'interfaces':[{'name':'red'}]}}}}");
+    g_autoptr(GError) error = NULL;
+
+    g_assert_false(ch_vmi_add_volume(vmi, &(ChVolumeEdit){"red", "data", "virtio"}, &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_EXISTS);
+    g_assert_null(ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", "red"));
+}
+
+static void
 test_claim_user(void)
 {
     g_autoptr(ChJson) vmis = parse_json("{\"items\":[{\"metadata\":{\"name\":\"a\"}},"
@@ -185,6 +197,7 @@ main(int argc, char **argv)
     g_test_add_func("/volume-edit/names", test_names);
     g_test_add_func("/volume-edit/bad-names", test_bad_names);
     g_test_add_func("/volume-edit/same-claim-twice", test_same_claim_twice);
+    g_test_add_func("/volume-edit/name-of-a-nic", test_name_of_a_nic);
     g_test_add_func("/volume-edit/claim-user", test_claim_user);
     g_test_add_func("/volume-edit/progress", test_progress);
     g_test_add_func("/volume-edit/shared-disks", test_shared_disks);

@@ -67,12 +67,18 @@ ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error)
 {
     const ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
     const ChJson *disks = ch_json_at(vmi, "spec", "domain", "devices", "disks");
+    const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
 
-    return (ch_json_find(volumes, "name", name) == NULL &&
-            ch_json_find(disks, "name", name) == NULL) ||
+    if (ch_json_find(volumes, "name", name) != NULL || ch_json_find(disks, "name", name) != NULL)
+        return ch_fail(error,
+                       CH_ERROR_EXISTS,
+                       "the VM has a volume '%s' already: choose another name by --name",
+                       name);
+    return ch_json_find(interfaces, "name", name) == NULL ||
            ch_fail(error,
                    CH_ERROR_EXISTS,
-                   "the VM has a volume '%s' already: choose another name by --name",
+                   "the VM has a network '%s', and its devices' names are of one set: choose "
+                   "another name by --name",
                    name);
 }
 

@@ -33,7 +33,7 @@ typedef struct {
     bool is_shareable; /* others may have the disk too, if they say so */
 } ChVolumeEdit;
 
-/* Returns: false with CH_ERROR_EXISTS: the VM has a volume or disk of this name */
+/* Returns: false with CH_ERROR_EXISTS: the VM has a volume, disk or NIC of this name */
 bool ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error);
 
 /* Returns: false with CH_ERROR_EXISTS: a volume of the VM stands for it already */
