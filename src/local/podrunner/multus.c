@@ -36,6 +36,7 @@ static ChJson *
 new_attachment(const ChJson *vmi, const ChJson *network, const ChJson *interface)
 {
     const char *name = ch_json_string_at(network, "name");
+    const char *mac = ch_json_string_at(interface, "macAddress");
     g_autofree char *space = NULL;
     g_autofree char *definition = NULL;
     g_autofree char *full = NULL;
@@ -53,7 +54,7 @@ new_attachment(const ChJson *vmi, const ChJson *network, const ChJson *interface
     ch_json_set_string(attachment, "network", name);
     ch_json_set_string(attachment, "definition", full);
     ch_json_set_string(attachment, "link", link);
-    ch_json_set_string(attachment, "mac", ch_json_string_at(interface, "macAddress"));
+    ch_json_set_string(attachment, "mac", mac != NULL && *mac != '\0' ? mac : NULL);
     return attachment;
 }
 
@@ -66,12 +67,12 @@ ch_multus_attachments(const ChJson *vmi)
 
     for (gsize i = 0; i < ch_json_length(networks); i++) {
         const ChJson *network = ch_json_item(networks, i);
-        const ChJson *interface =
-            ch_json_find(interfaces, "name", ch_json_string_at(network, "name"));
+        const char *name = ch_json_string_at(network, "name");
+        const ChJson *interface = ch_json_find(interfaces, "name", name);
         ChJson *attachment;
 
-        if (!ch_json_is_object(ch_json_at(network, "multus")) || interface == NULL ||
-            g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
+        if (name == NULL || !ch_json_is_object(ch_json_at(network, "multus")) ||
+            interface == NULL || g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
             continue;
         attachment = new_attachment(vmi, network, interface);
         if (attachment != NULL)

@@ -300,7 +300,8 @@ connect_pod(Pass *pass, GError **error)
     g_autoptr(GArray) ports = ch_vmi_host_ports(pass->vmi, error);
     g_autoptr(ChJson) attachments = ch_multus_attachments(pass->vmi);
 
-    if (ports == NULL || !ch_secondary_define(pass->env, attachments, error))
+    if (ports == NULL || !ch_vmi_check_networks(pass->vmi, error) ||
+        !ch_secondary_define(pass->env, attachments, error))
         return false;
     if (!take_ports(pass, ports, error))
         return false;

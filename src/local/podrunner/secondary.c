@@ -10,6 +10,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/small-file.h"
+#include "lib/vmi/nics.h"
 #include "local/podrunner/api.h"
 #include "local/podrunner/leases.h"
 #include "local/podrunner/multus.h"
@@ -234,9 +235,15 @@ unplug(Work *work, gsize index, GError **error)
 }
 
 static bool
-check_new(const Work *work, GError **error)
+check_new(const Work *work, const ChJson *wish, GError **error)
 {
-    return ch_vmi_check_networks(work->secondary->vmi, error) &&
+    const ChJson *vmi = work->secondary->vmi;
+
+    return ch_vmi_check_networks(vmi, error) &&
+           (!ch_vmi_has_disk(vmi, ch_json_string_at(wish, "network")) ||
+            ch_fail(error,
+                    CH_ERROR_EXISTS,
+                    "the VM has a volume of this name, and its devices' names are of one set")) &&
            (ch_json_length(work->list) < CH_MULTUS_MAX_NETWORKS ||
             ch_fail(error,
                     CH_ERROR_LIMIT,
@@ -253,7 +260,7 @@ begin(Work *work, const ChJson *wish, GError **error)
     g_autoptr(ChJson) defined = ch_json_dup(wish);
     ChJson *attachment;
 
-    if (!check_new(work, error) || !define(env, defined, error) ||
+    if (!check_new(work, wish, error) || !define(env, defined, error) ||
         !ch_pod_attach_check(&env->network, defined, error))
         return NULL;
     attachment = g_steal_pointer(&defined);

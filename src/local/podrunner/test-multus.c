@@ -41,6 +41,18 @@ test_attachments(void)
 }
 
 static void
+test_what_has_no_name(void)
+{
+    g_autoptr(ChJson) vmi = parse_json(
+        "{'metadata':{'namespace':'lab'},'spec':{'networks':[{'multus':{'networkName':'net'}},"
+        "{'name':'red','multus':{'networkName':'net'}}],"
+        "'domain':{'devices':{'interfaces':[{'bridge':{}},{'name':'red','macAddress':''}]}}}}");
+    g_autoptr(ChJson) attachments = ch_multus_attachments(vmi);
+
+    assert_json(attachments, "[{'network':'red','definition':'lab/net','link':'podb1f51a511f1'}]");
+}
+
+static void
 test_names(void)
 {
     static const char *const wrong[] = {"", "/", "a/", "/a", "a/b/c", "A", "../x", "a b", NULL};
@@ -190,6 +202,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/multus/attachments", test_attachments);
+    g_test_add_func("/multus/what-has-no-name", test_what_has_no_name);
     g_test_add_func("/multus/names", test_names);
     g_test_add_func("/multus/definitions", test_definitions);
     g_test_add_func("/multus/config-too-large", test_config_too_large);

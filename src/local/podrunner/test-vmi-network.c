@@ -72,6 +72,13 @@ test_what_cannot_be_had(void)
         SPEC("{\"name\":\"a\",\"masquerade\":{}}",
              "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"x\"}}]"),
         SPEC("", "\"networks\":[{\"name\":\"a\"}]"),
+        SPEC("", "\"networks\":[{\"pod\":{}}]"),
+        SPEC("", "\"networks\":[{\"multus\":{\"networkName\":\"x\"}}]"),
+        SPEC("{\"name\":\"../a\",\"bridge\":{}}", "\"networks\":[{\"name\":\"../a\",\"pod\":{}}]"),
+        SPEC("{\"name\":\"default\",\"bridge\":{},\"macAddress\":\"02:00\"}", POD),
+        SPEC("{\"name\":\"default\",\"bridge\":{},\"macAddress\":\"02:00:00:00:00:01;K8S_POD_NAME="
+             "x\"}",
+             POD),
         SPEC("", "\"networks\":[{\"name\":\"a\",\"pod\":{}},{\"name\":\"b\",\"pod\":{}}]"),
     };
 
@@ -88,7 +95,7 @@ static void
 test_secondary_network(void)
 {
     g_autoptr(ChJson) vmi =
-        parse_json(SPEC("{\"name\":\"a\",\"bridge\":{}}",
+        parse_json(SPEC("{\"name\":\"a\",\"bridge\":{},\"macAddress\":\"02-00-00-00-00-0A\"}",
                         "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"lab/x\"}}]"));
     g_autoptr(GError) error = NULL;
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/base/errors.h"
+#include "lib/linux/mac.h"
+#include "lib/vmi/nics.h"
 #include "local/podrunner/multus.h"
 #include "local/podrunner/record.h"
 
@@ -60,19 +62,43 @@ ch_vmi_add_default_network(ChJson *vmi, const char *binding, GError **error)
     return true;
 }
 
+/* What becomes names of devices, and words for plugins. */
+static bool
+check_words(const ChJson *interface, GError **error)
+{
+    const char *name = ch_json_string_at(interface, "name");
+    const char *mac = ch_json_string_at(interface, "macAddress");
+    uint8_t bytes[CH_MAC_BYTES];
+
+    if (!ch_nic_name_is_valid(name))
+        return ch_fail(error,
+                       CH_ERROR_INVALID,
+                       "an interface cannot be called '%s': its name consists of at most %d "
+                       "letters, digits, '-' and '_', and begins with a letter or digit",
+                       name != NULL ? name : "",
+                       CH_NIC_MAX_NAME_BYTES);
+    return mac == NULL || *mac == '\0' || ch_mac_parse(mac, bytes) ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "interface '%s': macAddress is not a MAC address: '%.40s'",
+                   name,
+                   mac);
+}
+
 static bool
 check_interface(const ChJson *vmi, const ChJson *interface, GError **error)
 {
     const char *name = ch_json_string_at(interface, "name");
-    const ChJson *network =
-        name == NULL ? NULL : ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name);
+    const ChJson *network = ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name);
     const bool is_bridge = ch_json_has(interface, "bridge");
 
+    if (!check_words(interface, error))
+        return false;
     if (network == NULL)
         return ch_fail(error,
                        CH_ERROR_INVALID,
                        "interface '%s' has no network of its name in spec.networks",
-                       name != NULL ? name : "");
+                       name);
     if (!is_bridge && !ch_json_has(interface, "masquerade"))
         return ch_fail(error,
                        CH_ERROR_INVALID,
@@ -95,14 +121,16 @@ check_network(const ChJson *network, GError **error)
     g_autofree char *space = NULL;
     g_autofree char *definition = NULL;
 
+    if (name == NULL)
+        return ch_fail(error, CH_ERROR_INVALID, "a network of spec.networks has no name");
     if (ch_json_is_object(ch_json_at(network, "pod")))
         return true;
-    if (name == NULL || !ch_json_is_object(multus) || ch_json_bool_at(multus, false, "default"))
+    if (!ch_json_is_object(multus) || ch_json_bool_at(multus, false, "default"))
         return ch_fail(error,
                        CH_ERROR_INVALID,
                        "network '%s' is neither the pod network ('pod: {}') nor a secondary one "
                        "('multus: {networkName: ...}'): this machine has no others",
-                       name != NULL ? name : "");
+                       name);
     return ch_multus_parse_name(
                ch_json_string_at(multus, "networkName"), DEFAULT_NAME, &space, &definition) ||
            ch_fail(error,
