@@ -188,6 +188,7 @@ def test_wishes_that_cannot_be(chandler):
     assert "is the MAC address of a NIC" in chandler.fails("attach", "nic", "--network", "plugged", "--name", "x", "--mac", "01:00:00:00:00:00")
     assert "another NIC of the VM has the MAC address" in chandler.fails(
         "attach", "nic", "--network", "plugged", "--name", "x", "--mac", mac_of(chandler, "plugged"))
+    assert "has a network 'plugged', and its devices' names are of one set" in chandler.fails("attach", "nic", "/tmp/x.img", "--name", "plugged")
     assert "cannot be called '../x'" in chandler.fails("attach", "nic", "--network", "plugged", "--name", "../x")
     assert "NAME or NAMESPACE/NAME" in chandler.fails("attach", "nic", "--network", "a/b/c")
     assert "one at a time" in chandler.fails("attach", "nic", "/tmp/x.img", "--network", "plugged")
@@ -359,6 +360,8 @@ def test_plugin_that_never_lets_go_is_given_up(chandler, plugins):
     assert not leases(chandler, "stuck")
     assert {event["reason"] for event in events(chandler, "stuck")} == {"FailedDetachNetwork"}
     assert any("given up, with its addresses freed" in event["message"] for event in events(chandler, "stuck"))
+    assert "the pod still has the link of an earlier network of this name" in chandler.fails("attach", "nic", "--network", "stuck")
+    assert 'network "stuck" detached' in chandler.ok("detach", "nic", "stuck")
 
 
 def test_patience_is_limited(chandler, plugins, tmp_path):

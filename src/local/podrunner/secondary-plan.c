@@ -160,6 +160,7 @@ ch_secondary_look(const ChJson *attachment, const char *devices)
     return (ChSecondaryLinks){
         .has_pod_link = has_device(devices, names.pod_link),
         .has_links = has_device(devices, names.bridge) || has_device(devices, names.tap),
+        .has_renamed = has_device(devices, names.nic),
     };
 }
 

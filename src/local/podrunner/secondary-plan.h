@@ -48,6 +48,7 @@ bool ch_secondary_is_in_guest(const ChJson *vmi, const char *network);
 typedef struct {
     bool has_pod_link; /* of that name: what CNI made, or the agent's stand-in */
     bool has_links;    /* that only the agent makes */
+    bool has_renamed;  /* what CNI made, under the name that the agent gave it */
 } ChSecondaryLinks;
 
 /**

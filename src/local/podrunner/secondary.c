@@ -234,6 +234,15 @@ unplug(Work *work, gsize index, GError **error)
     return take_back(work, index, error);
 }
 
+/* The agent would take what plugins did not take back for the new link. */
+static bool
+has_rest(const Work *work, const ChJson *wish)
+{
+    g_autofree char *devices = read_devices(work->secondary->record);
+
+    return devices != NULL && ch_secondary_look(wish, devices).has_renamed;
+}
+
 static bool
 check_new(const Work *work, const ChJson *wish, GError **error)
 {
@@ -244,6 +253,11 @@ check_new(const Work *work, const ChJson *wish, GError **error)
             ch_fail(error,
                     CH_ERROR_EXISTS,
                     "the VM has a volume of this name, and its devices' names are of one set")) &&
+           (!has_rest(work, wish) ||
+            ch_fail(error,
+                    CH_ERROR_EXISTS,
+                    "the pod still has the link of an earlier network of this name, whose plugins "
+                    "did not take it back: choose another name")) &&
            (ch_json_length(work->list) < CH_MULTUS_MAX_NETWORKS ||
             ch_fail(error,
                     CH_ERROR_LIMIT,

@@ -144,17 +144,17 @@ test_links(void)
 {
     static const struct {
         const char *devices;
-        bool has_pod_link, has_links;
+        bool has_pod_link, has_links, has_renamed;
     } cases[] = {
-        {"", false, false},
-        {"Inter-|   Receive\n face |bytes\n    lo:       0\n  eth0: 1\n", false, false},
-        {"podb1f51a511f1:   90       1\n", true, false},
-        {"  podb1f51a511f1: 90\n", true, false},
-        {"b1f51a511f1-nic: 90\n", false, false},
-        {"k6t-b1f51a511f1: 0\nb1f51a511f1-nic: 90\n", false, true},
-        {"tapb1f51a511f1: 0\npodb1f51a511f1: 1\n", true, true},
-        {"tap16477688c0e: 0\npod16477688c0e: 1\nk6t-16477688c0e: 3\n", false, false},
-        {"podb1f51a511f1", false, false},
+        {"", false, false, false},
+        {"Inter-|   Receive\n face |bytes\n    lo:       0\n  eth0: 1\n", false, false, false},
+        {"podb1f51a511f1:   90       1\n", true, false, false},
+        {"  podb1f51a511f1: 90\n", true, false, false},
+        {"b1f51a511f1-nic: 90\n", false, false, true},
+        {"k6t-b1f51a511f1: 0\nb1f51a511f1-nic: 90\n", false, true, true},
+        {"tapb1f51a511f1: 0\npodb1f51a511f1: 1\n", true, true, false},
+        {"tap16477688c0e: 0\npod16477688c0e: 1\nk6t-16477688c0e: 3\n", false, false, false},
+        {"podb1f51a511f1", false, false, false},
     };
     g_autoptr(ChJson) attachment = parse_json(MADE);
 
@@ -164,6 +164,7 @@ test_links(void)
         g_test_message("%s", cases[i].devices);
         g_assert_cmpint(links.has_pod_link, ==, cases[i].has_pod_link);
         g_assert_cmpint(links.has_links, ==, cases[i].has_links);
+        g_assert_cmpint(links.has_renamed, ==, cases[i].has_renamed);
     }
 }
 
