@@ -154,6 +154,11 @@ def mac_of(chandler, name, vm="nic"):
     return interface(chandler, name, vm)["mac"]
 
 
+def events(chandler, network):
+    return [item for item in json.loads(chandler.ok("get", "events", "-o", "json"))["items"]
+            if f"network '{network}': " in item["message"]]
+
+
 def gone(chandler, name, vm="nic"):
     assert interface(chandler, name, vm) == {}
     assert name not in spec_names(chandler, vm)[0] + spec_names(chandler, vm)[1]
@@ -264,6 +269,27 @@ def test_definition_that_comes_late(chandler, console, tmp_path):
     gone(chandler, "late")
 
 
+def test_name_of_a_volume(chandler, tmp_path):
+    """libvirt knows disks and NICs by names of one set. What the command refuses, an edited VMI may have."""
+    def add(interfaces, networks):
+        interfaces.append({"name": "data", "bridge": {}})
+        networks.append({"name": "data", "multus": {"networkName": "quiet.net"}})
+
+    def drop(interfaces, networks):
+        for parent in (interfaces, networks):
+            parent[:] = [item for item in parent if item["name"] != "data"]
+
+    with open(tmp_path / "data.img", "wb") as file:
+        file.truncate(1 << 20)
+    chandler.ok("attach", "nic", str(tmp_path / "data.img"))
+    assert "the VM has a volume 'data'" in chandler.fails("attach", "nic", "--network", "quiet.net", "--name", "data")
+    edit(chandler, add)
+    wait(lambda: any("the VM has a volume of this name" in event["message"] for event in events(chandler, "data")), "an event says so")
+    assert interface(chandler, "data") == {}
+    edit(chandler, drop)
+    assert 'volume "data" detached' in chandler.ok("detach", "nic", "data")
+
+
 def test_no_room_for_more(chandler):
     """A domain has so many PCIe ports."""
     names = [f"more{n}" for n in range(8)]
@@ -317,11 +343,6 @@ def test_plugin_that_fails_is_told_at_once(chandler, plugins):
     plugins.replace("slow", "[ $CNI_COMMAND = DEL ] || exec /usr/lib/cni/bridge")
     assert 'network "slow" detached' in chandler.ok("detach", "nic", "slow")
     gone(chandler, "slow")
-
-
-def events(chandler, network):
-    return [item for item in json.loads(chandler.ok("get", "events", "-o", "json"))["items"]
-            if f"network '{network}': " in item["message"]]
 
 
 def test_definition_with_a_mistake_is_mended(chandler, tmp_path):

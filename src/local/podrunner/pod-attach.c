@@ -217,13 +217,14 @@ ch_pod_detach_one(const ChPodNetworkEnv *env,
 {
     const char *link = ch_json_string_at(attachment, "link");
     ChLinkNames names = {0};
+    bool is_gone;
 
     g_strlcpy(names.pod_link, link != NULL ? link : "", sizeof(names.pod_link));
     ch_link_names_derive(&names, false);
-    return run_call(env,
-                    record,
-                    &(Call){"DEL", attachment, 0, ch_json_at(attachment, "result"), names.nic},
-                    NULL,
-                    error) &&
-           delete_plugins(env, record, attachment, error);
+    is_gone = run_call(env,
+                       record,
+                       &(Call){"DEL", attachment, 0, ch_json_at(attachment, "result"), names.nic},
+                       NULL,
+                       error);
+    return delete_plugins(env, record, attachment, is_gone ? error : NULL) && is_gone;
 }

@@ -39,7 +39,7 @@ bool ch_pod_detach(const ChPodNetworkEnv *env, const ChRecord *record, GError **
  * ch_pod_detach_one: from a pod that lives on. Idempotent.
  *
  * The agent renames what CNI made, and plugins know their link by its name only: the first of them,
- * whose it is, is asked under both names.
+ * whose it is, is asked under both names. Every plugin is asked, whatever the others said.
  */
 bool ch_pod_detach_one(const ChPodNetworkEnv *env,
                        const ChRecord *record,
