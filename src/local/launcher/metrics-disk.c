@@ -23,7 +23,7 @@ fill(char *disk)
 
     for (gsize i = 0; i < sizeof(body) - 1; i++)
         sum += (guint8)body[i];
-    memcpy(disk, SIGNATURE, strlen(SIGNATURE));
+    memcpy(disk, SIGNATURE, sizeof(SIGNATURE) - 1);
     put_uint32(disk + 8, sum);
     put_uint32(disk + 12, sizeof(body) - 1);
     memcpy(disk + HEADER_SIZE, body, sizeof(body) - 1);
