@@ -50,6 +50,7 @@ void
 ch_nic_plan_clear(ChNicPlan *plan)
 {
     g_clear_pointer(&plan->attach, g_ptr_array_unref);
+    g_clear_pointer(&plan->clash, g_ptr_array_unref);
     g_clear_pointer(&plan->detach, g_array_unref);
     g_clear_pointer(&plan->update, g_array_unref);
 }
@@ -78,13 +79,29 @@ read_nics(const xmlNode *devices)
     return nics;
 }
 
-static bool
-has_nic(const GArray *nics, const char *name)
+/* Of any kind. */
+static const xmlNode *
+find_device(xmlDoc *doc, const char *name)
 {
-    for (guint i = 0; i < nics->len; i++)
-        if (g_strcmp0(g_array_index(nics, Nic, i).name, name) == 0)
-            return true;
-    return false;
+    const xmlNode *devices = ch_xml_child(xmlDocGetRootElement(doc), "devices");
+    g_autofree char *wanted = g_strconcat(ALIAS_PREFIX, name, NULL);
+
+    for (const xmlNode *node = devices != NULL ? devices->children : NULL; node != NULL;
+         node = node->next) {
+        g_autofree char *alias = ch_xml_dup_attribute(ch_xml_child(node, "alias"), "name");
+
+        if (g_strcmp0(alias, wanted) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+bool
+ch_nic_plan_is_taken(const char *live, const char *name)
+{
+    g_autoptr(xmlDoc) doc = ch_xml_parse(live, NULL);
+
+    return doc == NULL || find_device(doc, name) != NULL;
 }
 
 /* --- the VMI ---------------------------------------------------------------------------------- */
@@ -176,6 +193,22 @@ plan_nic(const ChJson *vmi, const Nic *nic, ChNicPlan *plan)
         add_link_change(plan->update, nic);
 }
 
+static void
+plan_attach(xmlDoc *live, const ChJson *vmi, const ChJson *interface, ChNicPlan *plan)
+{
+    const char *name = ch_json_string_at(interface, "name");
+    const xmlNode *device;
+
+    if (name == NULL || is_in_state(interface, "absent") || !is_in_pod(vmi, name) ||
+        ch_json_has(interface, "sriov"))
+        return;
+    device = find_device(live, name);
+    if (device == NULL)
+        g_ptr_array_add(plan->attach, g_strdup(name));
+    else if (!g_str_equal((const char *)device->name, "interface"))
+        g_ptr_array_add(plan->clash, g_strdup(name));
+}
+
 bool
 ch_nic_plan(const char *live, const ChJson *vmi, ChNicPlan *out_plan, GError **error)
 {
@@ -186,16 +219,13 @@ ch_nic_plan(const char *live, const ChJson *vmi, ChNicPlan *out_plan, GError **e
     if (doc == NULL)
         return false;
     nics = read_nics(ch_xml_child(xmlDocGetRootElement(doc), "devices"));
-    *out_plan = (ChNicPlan){g_ptr_array_new_with_free_func(g_free), new_changes(), new_changes()};
+    *out_plan = (ChNicPlan){.attach = g_ptr_array_new_with_free_func(g_free),
+                            .clash = g_ptr_array_new_with_free_func(g_free),
+                            .detach = new_changes(),
+                            .update = new_changes()};
     for (guint i = 0; i < nics->len; i++)
         plan_nic(vmi, &g_array_index(nics, Nic, i), out_plan);
-    for (gsize i = 0; i < ch_json_length(interfaces); i++) {
-        const ChJson *interface = ch_json_item(interfaces, i);
-        const char *name = ch_json_string_at(interface, "name");
-
-        if (name != NULL && !is_in_state(interface, "absent") && is_in_pod(vmi, name) &&
-            !ch_json_has(interface, "sriov") && !has_nic(nics, name))
-            g_ptr_array_add(out_plan->attach, g_strdup(name));
-    }
+    for (gsize i = 0; i < ch_json_length(interfaces); i++)
+        plan_attach(doc, vmi, ch_json_item(interfaces, i), out_plan);
     return true;
 }

@@ -20,6 +20,7 @@ typedef struct {
 
 typedef struct {
     GPtrArray *attach; /* char *: names in the VMI */
+    GPtrArray *clash;  /* char *: the same of those that another device has */
     GArray *detach;    /* ChNicChange */
     GArray *update;    /* ChNicChange */
 } ChNicPlan;
@@ -34,3 +35,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ChNicPlan, ch_nic_plan_clear)
  * Returns: false with CH_ERROR_INVALID: the document is none
  */
 bool ch_nic_plan(const char *live, const ChJson *vmi, ChNicPlan *out_plan, GError **error);
+
+/* Whether a device of the domain, of whatever kind, has this name in the VMI: they share one space.
+ * True of a document that is none. */
+bool ch_nic_plan_is_taken(const char *live, const char *name);

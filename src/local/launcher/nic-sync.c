@@ -76,6 +76,11 @@ carry_out(virDomainPtr domain, const ChNicSync *sync, const ChNicPlan *plan, GEr
 {
     bool is_good = true;
 
+    for (guint i = 0; i < plan->clash->len; i++)
+        is_good = ch_fail(is_good ? error : NULL,
+                          CH_ERROR_EXISTS,
+                          "interface '%s': another device of the VM has that name",
+                          (const char *)plan->clash->pdata[i]);
     for (guint i = 0; i < plan->detach->len; i++)
         is_good &= change(domain,
                           &g_array_index(plan->detach, ChNicChange, i),

@@ -17,6 +17,7 @@
 #define RED_DOWN NIC("red", "tapb1f51a511f1", "<link state='down'/>")
 #define BLUE     NIC("blue", "tap16477688c0e", "<address type='pci' bus='0x02'/>")
 #define DEFAULT  NIC("default", "tap0", "")
+#define DISK     "<disk type='file'><target dev='vda'/><alias name='ua-red'/></disk>"
 
 #define IFACE(name, more) "{'name':'" name "','bridge':{}" more "}"
 #define READY(name)       "{'name':'" name "','infoSource':'multus-status'}"
@@ -25,7 +26,7 @@
 static const struct PlanCase {
     const char *name;
     const char *live, *interfaces, *status;
-    const char *attach, *detach, *update; /* names, by comma */
+    const char *attach, *detach, *update, *clash; /* names, by comma */
 } cases[] = {
     {"nothing", "", "", "", "", "", ""},
     {"as-it-is", DEFAULT RED, IFACE("default", "") "," IFACE("red", ""), THERE("red"), "", "", ""},
@@ -46,6 +47,14 @@ static const struct PlanCase {
      "red,blue",
      "",
      ""},
+    {"name-of-a-disk",
+     DISK,
+     IFACE("red", "") "," IFACE("blue", ""),
+     READY("red") "," READY("blue"),
+     "blue",
+     "",
+     "",
+     "red"},
     {"there-already", RED, IFACE("red", ""), READY("red"), "", "", ""},
     {"absent-does-not-come", "", IFACE("red", ",'state':'absent'"), READY("red"), "", "", ""},
     {"sriov-is-no-nic", "", "{'name':'red','sriov':{}}", READY("red"), "", "", ""},
@@ -101,6 +110,17 @@ make_live(const char *devices)
     return g_strconcat("<domain><devices>", devices, "</devices></domain>", NULL);
 }
 
+static void
+test_taken(void)
+{
+    g_autofree char *live = make_live(BLUE DISK);
+
+    g_assert_true(ch_nic_plan_is_taken(live, "red"));
+    g_assert_true(ch_nic_plan_is_taken(live, "blue"));
+    g_assert_false(ch_nic_plan_is_taken(live, "green"));
+    g_assert_true(ch_nic_plan_is_taken("<domain", "green"));
+}
+
 static char *
 names_of(const GArray *changes)
 {
@@ -110,6 +130,13 @@ names_of(const GArray *changes)
         g_string_append_printf(
             text, "%s%s", i > 0 ? "," : "", g_array_index(changes, ChNicChange, i).name);
     return g_string_free(text, FALSE);
+}
+
+static char *
+join(GPtrArray *names)
+{
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(",", (char **)names->pdata);
 }
 
 static void
@@ -125,9 +152,10 @@ test_plan(gconstpointer data)
     g_assert_no_error(error);
     g_autofree char *detach = names_of(plan.detach);
     g_autofree char *update = names_of(plan.update);
-    g_ptr_array_add(plan.attach, NULL);
-    g_autofree char *attach = g_strjoinv(",", (char **)plan.attach->pdata);
+    g_autofree char *attach = join(plan.attach);
+    g_autofree char *clash = join(plan.clash);
     g_assert_cmpstr(attach, ==, c->attach);
+    g_assert_cmpstr(clash, ==, c->clash != NULL ? c->clash : "");
     g_assert_cmpstr(detach, ==, c->detach);
     g_assert_cmpstr(update, ==, c->update);
 }
@@ -182,6 +210,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, &cases[i], test_plan);
     }
     g_test_add_func("/nic-plan/what-libvirt-gets", test_what_libvirt_gets);
+    g_test_add_func("/nic-plan/taken", test_taken);
     g_test_add_func("/nic-plan/no-document", test_no_document);
     return g_test_run();
 }
