@@ -12,7 +12,8 @@
 #include "local/launcher/nic-plan.h"
 #include "local/launcher/nic-stray.h"
 
-#define QUIET_US (2 * CH_SECOND_US) /* until libvirt has heard of a device that is gone */
+#define QUIET_US  (2 * CH_SECOND_US)  /* until libvirt has heard of a device that is gone */
+#define DETACH_US (10 * CH_SECOND_US) /* each waits 5 s for the guest, the agent for Sync 20 s */
 
 /* With its addresses ready before the guest can ask. */
 static char *
@@ -71,6 +72,45 @@ change(
     return true;
 }
 
+/* The next Sync asks for the rest. */
+static bool
+detach_all(virDomainPtr domain, const GArray *changes, GError **error)
+{
+    const int64_t end_us = ch_time_now_us() + DETACH_US;
+    bool is_good = true;
+
+    for (guint i = 0; i < changes->len && ch_time_now_us() < end_us; i++)
+        is_good &= change(domain,
+                          &g_array_index(changes, ChNicChange, i),
+                          ch_device_detach,
+                          "detached, or about to be",
+                          is_good ? error : NULL);
+    return is_good;
+}
+
+/* libvirt has no event for these; after a failure there is nothing to tell, and the agent would
+ * answer with the next Sync at once. */
+static bool
+update_all(virDomainPtr domain, ChVirt *virt, const GArray *changes, GError **error)
+{
+    bool is_good = true;
+    bool is_changed = false;
+
+    for (guint i = 0; i < changes->len; i++) {
+        const bool is_done = change(domain,
+                                    &g_array_index(changes, ChNicChange, i),
+                                    ch_device_update,
+                                    "has its link changed",
+                                    is_good ? error : NULL);
+
+        is_good &= is_done;
+        is_changed |= is_done;
+    }
+    if (is_changed)
+        ch_virt_tell_change(virt);
+    return is_good;
+}
+
 static bool
 carry_out(virDomainPtr domain, const ChNicSync *sync, const ChNicPlan *plan, GError **error)
 {
@@ -81,20 +121,8 @@ carry_out(virDomainPtr domain, const ChNicSync *sync, const ChNicPlan *plan, GEr
                           CH_ERROR_EXISTS,
                           "interface '%s': another device of the VM has that name",
                           (const char *)plan->clash->pdata[i]);
-    for (guint i = 0; i < plan->detach->len; i++)
-        is_good &= change(domain,
-                          &g_array_index(plan->detach, ChNicChange, i),
-                          ch_device_detach,
-                          "detached, or about to be",
-                          is_good ? error : NULL);
-    for (guint i = 0; i < plan->update->len; i++)
-        is_good &= change(domain,
-                          &g_array_index(plan->update, ChNicChange, i),
-                          ch_device_update,
-                          "has its link changed",
-                          is_good ? error : NULL);
-    if (plan->update->len > 0)
-        ch_virt_tell_change(sync->virt);
+    is_good &= detach_all(domain, plan->detach, is_good ? error : NULL);
+    is_good &= update_all(domain, sync->virt, plan->update, is_good ? error : NULL);
     for (guint i = 0; i < plan->attach->len; i++)
         is_good &= attach(domain, sync, plan->attach->pdata[i], is_good ? error : NULL);
     return is_good;
