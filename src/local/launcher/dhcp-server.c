@@ -134,21 +134,25 @@ end(gpointer data)
     /* Its destroy function does it, on the loop's thread. */
 }
 
-/* Of a link that was plugged out and in again the old socket hears nothing. */
-static bool
-is_served(ChDhcpServer *server, const char *link, unsigned index)
+/* Of a link that was plugged out, or out and in again, the socket hears nothing. */
+static void
+end_gone(ChDhcpServer *server)
 {
-    for (guint i = 0; i < server->services->len; i++) {
+    for (guint i = server->services->len; i-- > 0;) {
         const Service *service = server->services->pdata[i];
 
-        if (!g_str_equal(service->link, link))
-            continue;
-        if (service->index == index)
-            return true;
-        ch_loop_post(
-            server->loop, end, g_ptr_array_steal_index_fast(server->services, i), service_free);
-        return false;
+        if (if_nametoindex(service->link) != service->index)
+            ch_loop_post(
+                server->loop, end, g_ptr_array_steal_index_fast(server->services, i), service_free);
     }
+}
+
+static bool
+is_served(const ChDhcpServer *server, const char *link)
+{
+    for (guint i = 0; i < server->services->len; i++)
+        if (g_str_equal(((const Service *)server->services->pdata[i])->link, link))
+            return true;
     return false;
 }
 
@@ -162,7 +166,8 @@ ch_dhcp_server_serve(ChDhcpServer *server,
     Service *service;
     int fd = -EBADF;
 
-    if (is_served(server, link, index))
+    end_gone(server);
+    if (is_served(server, link))
         return true;
     if (!open_socket(link, &fd, error))
         return false;

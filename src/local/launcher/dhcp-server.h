@@ -23,7 +23,7 @@ void ch_dhcp_server_free(ChDhcpServer *server); /* when no worker uses it anymor
 
 /**
  * ch_dhcp_server_serve: from now on, @lease on @link; again for the same link: nothing. A link that
- * was made anew under the name is another.
+ * was made anew under the name is another. What was served on links that are gone ends.
  *
  * Thread: one worker at a time. Returns: false with CH_ERRNO
  */
