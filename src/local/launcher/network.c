@@ -143,7 +143,14 @@ ch_network_examine_one(const ChJson *vmi, const char *interface, GError **error)
 {
     g_autoptr(GArray) facts = new_facts();
 
-    return examine(vmi, interface, facts, error) ? g_steal_pointer(&facts) : NULL;
+    if (!examine(vmi, interface, facts, error))
+        return NULL;
+    if (g_array_index(facts, ChNicFacts, 0).mac == NULL) { /* while the links change their names */
+        ch_fail(
+            error, CH_ERROR_NOT_FOUND, "interface %s: its link is not in the pod yet", interface);
+        return NULL;
+    }
+    return g_steal_pointer(&facts);
 }
 
 /* --- addresses -------------------------------------------------------------------------------- */

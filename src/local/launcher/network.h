@@ -26,7 +26,8 @@ GArray *ch_network_examine(const ChJson *vmi,
 /**
  * ch_network_examine_one: the same of one interface.
  *
- * Returns: (transfer full): with one item; NULL with CH_ERROR_NOT_FOUND as above
+ * Returns: (transfer full): with one item; NULL with CH_ERROR_NOT_FOUND as above, and when the link
+ * whose MAC address the guest gets is not there
  */
 GArray *ch_network_examine_one(const ChJson *vmi, const char *interface, GError **error);
 
