@@ -202,6 +202,14 @@ static const struct Case {
      "{'memory':{'guest':'64Mi'},'devices':{'interfaces':[{'name':'second','bridge':{}}]}}",
      "supports only interfaces with a tap",
      true},
+    {"/domain-xml/interface-with-a-dot-is-refused",
+     "{'memory':{'guest':'64Mi'},'devices':{'interfaces':[{'name':'a.b','bridge':{}}]}}",
+     "interface a.b: a name may have",
+     true},
+    {"/domain-xml/interface-with-dash-and-underscore",
+     "{'memory':{'guest':'64Mi'},'devices':{'interfaces':[{'name':'Other_net-2','bridge':{}}]}}",
+     "interface Other_net-2: this launcher supports only interfaces with a tap",
+     true},
     {"/domain-xml/pci-address-of-an-interface",
      "{'memory':{'guest':'64Mi'},'devices':{'interfaces':[{'name':'default','bridge':{},"
      "'pciAddress':'0000:02:1f.7','bootOrder':2,'model':'e1000e','acpiIndex':3,"
@@ -240,7 +248,8 @@ vmi_with_domain(const char *domain)
 {
     g_autofree char *quoted = g_strdup_printf(
         "{'metadata':{'name':'vm','namespace':'default','uid':'u'},"
-        "'spec':{'domain':%s,'networks':[{'name':'default','pod':{}},{'name':'second','pod':{}}],"
+        "'spec':{'domain':%s,'networks':[{'name':'default','pod':{}},{'name':'second','pod':{}},"
+        "{'name':'a.b','pod':{}},{'name':'Other_net-2','pod':{}}],"
         "'volumes':[{'name':'root','containerDisk':{'image':'x'}},{'name':'cloudinit',"
         "'cloudInitNoCloud':{'userData':'x'}},{'name':'claim','persistentVolumeClaim':{}},"
         "{'name':'metrics','downwardMetrics':{}}]},"
