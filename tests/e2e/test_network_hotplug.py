@@ -84,13 +84,21 @@ def spec_names(chandler, vm="nic"):
             [item["name"] for item in spec.get("networks", [])])
 
 
-def pod_links(chandler, vm="nic"):
-    """What the pod has, by the namespace of its first process."""
+def pod_net(chandler, vm, file):
+    """Lines of a file in /proc/net, in the namespace of the pod's first process."""
     uid, = chandler.vmi(vm)["status"]["activePods"]
-    with open(os.path.join(chandler.state, "podrunner", "run", uid, "record.json"), encoding="utf-8") as file:
-        pid = json.load(file)["pid"]
-    with open(f"/proc/{pid}/net/dev", encoding="utf-8") as file:
-        return {line.split(":")[0].strip() for line in file if ":" in line}
+    with open(os.path.join(chandler.state, "podrunner", "run", uid, "record.json"), encoding="utf-8") as record:
+        pid = json.load(record)["pid"]
+    with open(f"/proc/{pid}/net/{file}", encoding="utf-8") as lines:
+        return list(lines)
+
+
+def pod_links(chandler, vm="nic"):
+    return {line.split(":")[0].strip() for line in pod_net(chandler, vm, "dev") if ":" in line}
+
+
+def n_dhcp_sockets(chandler, vm):
+    return sum(line.split()[1].endswith(":0043") for line in pod_net(chandler, vm, "udp"))
 
 
 def leases(chandler, network="plugged"):
@@ -331,7 +339,8 @@ def test_guest_without_any(chandler):
     console.send("exit\n\x1d")
     console.status()
     gone(chandler, "first", "bare")
-    chandler.ok("attach", "bare", "--network", "plugged", "--name", "first")  # for the end
+    chandler.ok("attach", "bare", "--network", "plugged", "--name", "second")  # for the end
+    assert n_dhcp_sockets(chandler, "bare") == 1, "the first one's is closed"
 
 
 def test_plugin_that_fails_is_told_at_once(chandler, plugins):
