@@ -37,7 +37,6 @@ ch_device_detach(virDomainPtr domain, const char *xml, GError **error)
 bool
 ch_device_update(virDomainPtr domain, const char *xml, GError **error)
 {
-    /* Apart: what is defined may lack it. */
     if (virDomainUpdateDeviceFlags(domain, xml, VIR_DOMAIN_AFFECT_CONFIG) < 0 &&
         virGetLastErrorCode() != VIR_ERR_DEVICE_MISSING)
         return ch_virt_fail(error);

@@ -19,4 +19,5 @@ bool ch_device_attach(virDomainPtr domain, const char *xml, GError **error);
 /* True also while the guest is asked to let go of it, and when it is gone. */
 bool ch_device_detach(virDomainPtr domain, const char *xml, GError **error);
 
+/* What is defined may lack it. */
 bool ch_device_update(virDomainPtr domain, const char *xml, GError **error);

@@ -26,6 +26,6 @@ typedef struct {
     int64_t *quiet_until_us; /* (inout): of the monotonic clock: nothing is plugged in before */
 } ChNicSync;
 
-/* Returns: false with CH_VIRT_ERROR and the like, the first: libvirt refuses one; the others are
- * plugged in all the same */
+/* Returns: false with CH_VIRT_ERROR, CH_ERROR_EXISTS and the like, the first: libvirt refuses one,
+ * or another device has its name; the others are plugged in all the same */
 bool ch_nic_sync(virDomainPtr domain, const ChNicSync *sync, GError **error);
