@@ -351,22 +351,22 @@ def locked(path):
 
 def test_volume_that_is_refused_holds_up_no_other(chandler, tmp_path):
     """QEMU locks an image: one that is locked already cannot come. Who waits for it is told why, and may leave."""
-    path = make_image(tmp_path / "locked.img", "locked")
+    path = make_image(tmp_path / "held.img", "held")
     with locked(path):
-        late = chandler.fails("attach", "hotplug", path, "--timeout", "10")
-        assert "is not attached after 10 s: " in late and "lock" in late
+        late = chandler.fails("attach", "hotplug", path, "--timeout", "40")
+        assert "is not attached after 40 s: " in late and "lock" in late
         chandler.ok("attach", "hotplug", make_image(tmp_path / "later.img", "later"))
-        chandler.ok("detach", "hotplug", "locked")
+        chandler.ok("detach", "hotplug", "held")
         waiting = subprocess.Popen([PROGRAM, "attach", "hotplug", path], env=chandler.environment, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         shown = waiting.stdout.readline()
-        assert re.match(r" +\d+\.\d s  locked: \S", shown), shown
+        assert re.match(r" +\d+\.\d s  held: \S", shown), shown
         waiting.send_signal(signal.SIGINT)
         out, err = waiting.communicate(timeout=60)
-        assert waiting.returncode == 1 and "attached as" not in out and "interrupted before volume 'locked' was attached" in err
-        assert "chandler detach hotplug locked" in err
-    wait(lambda: status_of(chandler, "locked")["phase"] == "Ready", "it went on")
-    for volume in ("later", "locked"):
+        assert waiting.returncode == 1 and "attached as" not in out and "interrupted before volume 'held' was attached" in err
+        assert "chandler detach hotplug held" in err
+    wait(lambda: status_of(chandler, "held")["phase"] == "Ready", "it went on")
+    for volume in ("later", "held"):
         chandler.ok("detach", "hotplug", volume)
 
 
@@ -378,6 +378,7 @@ def test_attach_waits_for_the_vm(chandler, tmp_path):
     with open(vm, "w", encoding="utf-8") as file:
         json.dump(document, file)
     chandler.ok("apply", vm)
+    wait(lambda: chandler.condition("Synchronized", "never").get("reason") == "ErrImagePull", "it cannot start")
     late = chandler.fails("attach", "never", make_image(tmp_path / "x.img", "x"), "--timeout", "3")
     assert "image 'not/here' is not on this machine" in late
     chandler.ok("delete", "never")

@@ -123,7 +123,8 @@ def test_a_guests_life(pod):
     pod.notify.wait(lambda d: d["Status"]["OSInfo"]["Name"] == "Debian GNU/Linux")
     channel = pod.domain()["Spec"]["Devices"]["Channels"][0]["Target"]
     assert (channel["Name"], channel["State"]) == ("org.qemu.guest_agent.0", "connected")
-    wait_until(pod, lambda: "hostname" in guest_info(pod))  # a question of its own, which may be asked again
+    # questions of their own, which may be asked again
+    wait_until(pod, lambda: {"hostname", "supportedCommands", "guestAgentVersion", "fsFreezeStatus"} <= guest_info(pod).keys())
     info = guest_info(pod)
     assert info["os"]["id"] == "debian" and info["hostname"] == "tiny"
     assert info["supportedCommands"] and info["guestAgentVersion"]

@@ -462,14 +462,11 @@ def process_of(chandler, names, vm="nic"):
     return 0
 
 
-def kill_libvirt(chandler, after=0.0):
-    pid = wait(lambda: process_of(chandler, ("libvirtd", "rpc-libvirtd")), "libvirtd runs")
-    time.sleep(after)
-    os.kill(pid, signal.SIGKILL)
-
-
 def test_libvirt_dies_while_it_plugs_it_in(chandler, console):
-    """Its daemon is killed when QEMU has got the tap, and a little later: what QEMU has by then, the next daemon does not know."""
+    """Its daemon is killed when QEMU has got the tap, and a little later: what QEMU has by then, the next daemon does not know.
+
+    Not while it takes one out: libvirt 9.0 then may end the guest as it connects to it again.
+    """
     qemu = process_of(chandler, ("qemu-system-x86", "qemu-system-x86_64"))
     for n in range(5):
         name = f"hurt{n}"
@@ -482,10 +479,8 @@ def test_libvirt_dies_while_it_plugs_it_in(chandler, console):
         wait(lambda vm=name: "domain" in interface(chandler, vm).get("infoSource", "").split(", "), "the guest has it")
         mac = mac_of(chandler, name)
         guest_has(console, mac)
-        chandler.ok("detach", "nic", name, "--no-wait")
-        kill_libvirt(chandler, after=n * 0.05)
+        chandler.ok("detach", "nic", name)
         guest_lost(console, mac)
-        wait(lambda vm=name: interface(chandler, vm) == {} and vm not in spec_names(chandler)[0], "all of it goes")
         gone(chandler, name)
 
 

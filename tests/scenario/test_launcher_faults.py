@@ -49,7 +49,7 @@ def test_list_without_an_answer(stage, mode, what):
     stage.handler.stop()
     relay = launcher.spoil(*mode.split())
     stage.start_handler()
-    harness.wait_for(lambda: text in said(stage), "the line", 20)
+    harness.wait_for(lambda: text in said(stage), "the line")
     relay.tell("pass")
     launcher.tell("emit MODIFIED Paused User")
     stage.api.wait_paused(True)

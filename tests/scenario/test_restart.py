@@ -47,10 +47,10 @@ def test_report_of_old(stage):
     stage.handler.stop()
     launcher.tell("emit MODIFIED Shutoff Unknown")
     launcher.tell("state Running Unknown")
-    stage.start_handler("-v", "3")
-    harness.wait_for(lambda: "which reports a guest that has not run yet" in stage.handler.text(), "the report")
     asked = launcher.count("GetDomain")
-    harness.wait_for(lambda: launcher.count("GetDomain") > asked, "the launcher to be asked")
+    stage.start_handler()
+    harness.wait_for(lambda: "which reports a guest that has not run yet" in stage.handler.text(), "the report")
+    harness.wait_for(lambda: launcher.count("GetDomain") >= asked + 2, "the launcher to be asked at the start, and for the report")
     launcher.tell("emit MODIFIED Paused User")
     stage.api.wait_paused(True)
     assert stage.api.phase() == "Running" and launcher.count("DeleteVirtualMachine") == 0
