@@ -35,7 +35,7 @@ bool ch_inside_unmount(const ChHandsRequest *request, ChHandsReply *reply);
  * For when the VM is gone: a record may be lost, or older than the last mount. A directory that is
  * not there is done.
  *
- * Returns: true with the number of mounts in reply->size; false with the first failure, after all
- * others were tried
+ * Returns: true with the number of mounts in reply->size; false with the first failure, or the
+ * first that may pass, after all others were tried
  */
 bool ch_inside_sweep(const ChHandsRequest *request, ChHandsReply *reply);

@@ -55,8 +55,8 @@ ch_target_socket_name(char name[CH_TARGET_NAME_SIZE], ChHandsMount mount, unsign
                        mount == CH_HANDS_MOUNT_BOOT ? CH_TARGET_BOOT_NAME : "hp");
 }
 
-static void
-print_name(char name[CH_TARGET_NAME_SIZE], const ChHandsRequest *request, const char *path)
+void
+ch_target_name(char name[CH_TARGET_NAME_SIZE], const ChHandsRequest *request, const char *path)
 {
     const char *slash;
 
@@ -82,16 +82,15 @@ print_name(char name[CH_TARGET_NAME_SIZE], const ChHandsRequest *request, const 
     }
 }
 
-/* Returns a descriptor or -errno. */
-static int
-open_dir(const char *uid, const char *below)
+int
+ch_target_open_dir(const char *uid, ChHandsMount mount)
 {
     ch_autofd int pods_fd = open(node_pods_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     char path[CH_HANDS_UID_SIZE + sizeof("/" DISKS_DIR)];
 
     if (pods_fd < 0)
         return -errno;
-    (void)snprintf(path, sizeof(path), "%s/%s", uid, below);
+    (void)snprintf(path, sizeof(path), "%s/%s", uid, ch_target_dir(mount));
     return ch_safe_open(pods_fd, path, O_PATH | O_DIRECTORY, 0, CH_RESOLVE_NO_LINKS);
 }
 
@@ -171,7 +170,7 @@ open_name(const ChHandsRequest *request,
 {
     int result = 0;
 
-    print_name(target->name, request, path);
+    ch_target_name(target->name, request, path);
     if (target->name[0] == '\0')
         return true;
     if (makes)
@@ -196,7 +195,7 @@ ch_target_open(const ChHandsRequest *request,
 {
     ChTarget target = CH_TARGET_INIT;
 
-    target.dir_fd = open_dir(request->uid, ch_target_dir(request->mount));
+    target.dir_fd = ch_target_open_dir(request->uid, request->mount);
     if (target.dir_fd < 0)
         return ch_reply_fail_step(
             reply, CH_HANDS_STEP_DIR, target.dir_fd, "open the pod's directory");

@@ -21,6 +21,14 @@
 const char *ch_target_dir(ChHandsMount mount);
 void ch_target_socket_name(char name[CH_TARGET_NAME_SIZE], ChHandsMount mount, unsigned index);
 
+/* What it is called there, of CH_HANDS_MOUNT_BOOT in kernel-boot. @path: as of ch_target_open() */
+void
+ch_target_name(char name[CH_TARGET_NAME_SIZE], const ChHandsRequest *request, const char *path);
+
+/* Opens that directory, which is kubelet's, and nothing in it, O_PATH: whatever the pod put there
+ * does not matter. Returns a descriptor or -errno. */
+int ch_target_open_dir(const char *uid, ChHandsMount mount);
+
 /* kubelet's pods directory as the node sees it: static storage, trusted: opened following links. */
 void ch_target_set_pods_dir(const char *pods_dir);
 

@@ -88,7 +88,9 @@ test_sweep_resumes(Fixture *f, gconstpointer data)
     g_assert_true(test_tree_has(f->hotplug, "theirs"));
 }
 
-/* What the pod has renamed is found too: kubelet could not remove it. */
+/* What the pod has renamed is found too, whatever it put there instead: kubelet could not remove
+ * it.
+ */
 static void
 test_sweep_of_what_was_renamed(Fixture *f, gconstpointer data)
 {
@@ -108,14 +110,77 @@ test_sweep_of_what_was_renamed(Fixture *f, gconstpointer data)
     new_dir = g_build_filename(f->disks, "a b/deep", NULL);
     test_tree_mkdir(f->disks, "a b");
     g_assert_cmpint(rename(old_dir, new_dir), ==, 0);
+    test_tree_link(f->disks, "disk_0.img", "a b");
+    test_tree_mkdir(f->disks, "kernel-boot");
     removal.flags = CH_HANDS_REMOVE;
     g_assert_cmpuint(
         fake_step_run(unmount_it, removal, NULL).size, ==, 0); /* it has no such name */
+    g_assert_false(test_tree_has(f->disks, "kernel-boot"));
+    g_assert_false(test_tree_has(f->disks, "kernel-boot.sock"));
     assert_content(f->disks, "a b/deep/vmlinuz", "kernel");
 
     g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 1);
     assert_content(f->disks, "a b/deep/vmlinuz", "");
     g_assert_cmpuint(fake_step_run(sweep, pod, NULL).size, ==, 0);
+}
+
+static void
+bind_to_itself(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+
+    g_assert_cmpint(mount(path, path, NULL, MS_BIND, NULL), ==, 0);
+}
+
+/* One failure does not keep the others from being taken away. */
+static void
+test_sweep_goes_on(Fixture *f, gconstpointer data)
+{
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    test_tree_write(f->hotplug, "stack.img", "");
+    test_tree_mkdir(f->hotplug, "renamed/vol");
+    for (int i = 0; i < 20; i++)
+        bind_to_itself(f->hotplug, "stack.img");
+    bind_to_itself(f->hotplug, "renamed/vol");
+    reply = fake_step_run(sweep, pod, NULL);
+    g_assert_cmpint(reply.errnum, ==, EBUSY);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_UNMOUNT);
+    g_assert_cmpuint(reply.size, ==, 21);
+    reply = fake_step_run(sweep, pod, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 0);
+}
+
+/* Mounts that are not where they are listed, as another hides them: a directory is, a link, a file,
+ * or nothing. */
+static void
+test_sweep_of_what_is_hidden(Fixture *f, gconstpointer data)
+{
+    static const char *const hidden[] = {
+        "x/dir/vol", "x/link/vol", "x/file/vol/deep", "x/none/vol"};
+    static const char *const hiding[] = {"x/dir", "x/link", "x/file", "x/none"};
+    const ChHandsRequest pod = {.uid = FAKE_POD_UID};
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++) {
+        g_autofree char *path = g_build_filename(f->hotplug, hiding[i], NULL);
+
+        test_tree_mkdir(f->hotplug, hidden[i]);
+        bind_to_itself(f->hotplug, hidden[i]);
+        g_assert_cmpint(mount("none", path, "tmpfs", 0, NULL), ==, 0);
+    }
+    test_tree_mkdir(f->hotplug, "x/dir/vol");
+    test_tree_link(f->hotplug, "x/link/vol", ".");
+    test_tree_write(f->hotplug, "x/file/vol", "");
+    reply = fake_step_run(sweep, pod, NULL);
+    g_assert_cmpint(reply.errnum, ==, 0);
+    g_assert_cmpuint(reply.size, ==, 8);
 }
 
 /* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
@@ -139,6 +204,8 @@ main(int argc, char **argv)
     ADD("sweep", test_sweep);
     ADD("sweep-resumes", test_sweep_resumes);
     ADD("sweep-of-what-was-renamed", test_sweep_of_what_was_renamed);
+    ADD("sweep-goes-on", test_sweep_goes_on);
+    ADD("sweep-of-what-is-hidden", test_sweep_of_what_is_hidden);
     ADD("sweep-without-pod", test_sweep_without_pod);
 #undef ADD
     return g_test_run();
