@@ -223,7 +223,7 @@ add_recorded_pods(const ChHotplug *hotplug, const ChMountRecord *record, GHashTa
     }
 }
 
-/* Returns: false when nobody was there to do it. */
+/* Returns: false when it may succeed later. */
 static bool
 sweep(const ChHotplug *hotplug, const char *pod_uid, const ChLogContext *log, GError **error)
 {
@@ -231,7 +231,7 @@ sweep(const ChHotplug *hotplug, const char *pod_uid, const ChLogContext *log, GE
 
     if (ch_hotplug_sweep(hotplug, pod_uid, &reason))
         return true;
-    if (ch_hands_is_silence(reason)) {
+    if (ch_hands_is_passing(reason)) {
         g_propagate_error(error, g_steal_pointer(&reason));
         return false;
     }
@@ -252,6 +252,7 @@ ch_hotplug_unmount_all(const ChHotplug *hotplug,
     g_autoptr(GError) reason = NULL;
     GHashTableIter iter;
     gpointer pod_uid;
+    bool is_done = true;
     char *own_uid;
 
     if (uid[0] == '\0')
@@ -271,7 +272,7 @@ ch_hotplug_unmount_all(const ChHotplug *hotplug,
         g_hash_table_add(pods, own_uid);
     g_hash_table_iter_init(&iter, pods);
     while (g_hash_table_iter_next(&iter, &pod_uid, NULL))
-        if (!sweep(hotplug, pod_uid, log, error))
-            return false;
-    return ch_mount_record_remove(CH_MOUNT_RECORD_HOTPLUG, hotplug->private_dir, uid, error);
+        is_done = sweep(hotplug, pod_uid, log, is_done ? error : NULL) && is_done;
+    return is_done &&
+           ch_mount_record_remove(CH_MOUNT_RECORD_HOTPLUG, hotplug->private_dir, uid, error);
 }

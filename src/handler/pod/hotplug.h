@@ -107,7 +107,8 @@ bool ch_hotplug_unmount(ChHotplugPass *pass, GError **error);
  *
  * What does not succeed is only logged. Spec: 05 §7.6
  *
- * Returns: false when the record could not be removed, or the hands cannot be asked now
+ * Returns: false when the record could not be removed, or what failed may succeed later: see
+ * ch_hands_is_passing(); then the record stays
  */
 bool ch_hotplug_unmount_all(const ChHotplug *hotplug,
                             const char *uid,

@@ -5,6 +5,7 @@
 
 #include "handler/pod/hotplug.h"
 
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
 
 #include "handler/hands/test-fake-disk.h"
@@ -414,6 +415,36 @@ test_all_are_taken_away_without_a_cgroup(Fixture *f, gconstpointer data)
     g_assert_true(ch_hotplug_unmount_all(f->hotplug, "", NULL, NULL, &log, &error));
 }
 
+static void
+set_descriptors(const Fixture *f, rlim_t n)
+{
+    const struct rlimit limit = {n, 1024};
+    ChHandsReply reply;
+
+    g_assert_true(
+        ch_hands_call(f->hands, &(ChHandsRequest){.op = CH_HANDS_OP_HELLO}, &reply, NULL, NULL));
+    g_assert_cmpint(prlimit(reply.pid, RLIMIT_NOFILE, &limit, NULL), ==, 0);
+}
+
+/* Hands that lack something for the moment are asked again, by what the record says. */
+static void
+test_all_are_taken_away_later(Fixture *f, gconstpointer data)
+{
+    static const ChLogContext log = {.controller = "vm"};
+    g_autoptr(GError) error = NULL;
+
+    attach(f, "a", 7, 1);
+    sync_well(f, "a", "a");
+    set_descriptors(f, 1);
+    g_assert_false(ch_hotplug_unmount_all(f->hotplug, VMI_UID, NULL, NULL, &log, &error));
+    g_assert_error(error, CH_ERRNO, EMFILE);
+    assert_record(f, "a", NULL);
+    set_descriptors(f, 1024);
+    g_assert_true(ch_hotplug_unmount_all(f->hotplug, VMI_UID, NULL, NULL, &log, NULL));
+    g_assert_false(test_tree_has(f->volumes, "a"));
+    assert_record(f, NULL, NULL);
+}
+
 /* spec:05-16.4#119 field:FR-C08 field:FR-G11 */
 static void
 test_record_of_a_pod_that_is_gone(Fixture *f, gconstpointer data)
@@ -531,6 +562,7 @@ main(int argc, char **argv)
     ADD("one-that-stays-keeps-nobody", test_one_that_stays_keeps_nobody);
     ADD("denial-that-fails-is-repeated", test_denial_that_fails_is_repeated);
     ADD("all-are-taken-away-without-a-cgroup", test_all_are_taken_away_without_a_cgroup);
+    ADD("all-are-taken-away-later", test_all_are_taken_away_later);
     ADD("record-of-a-pod-that-is-gone", test_record_of_a_pod_that_is_gone);
     ADD("look", test_look);
     ADD("nothing-to-do", test_nothing_to_do);
