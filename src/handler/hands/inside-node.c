@@ -171,6 +171,24 @@ ch_inside_make_node(const ChHandsRequest *request, ChHandsReply *reply)
 
 /* --- devices of volumes --- */
 
+/* The number of a node; one that is mounted is no volume's. Returns 1, 0: it is none, or -errno:
+ * that cannot be told. */
+static int
+look_at_name(int dir_fd, const char *name, dev_t *out_rdev)
+{
+    ch_autofd int fd = ch_safe_open(dir_fd, name, O_PATH, 0, CH_RESOLVE_NO_LINKS);
+    bool is_mounted = true;
+    struct stat st;
+    int result = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+
+    if (result == 0 && S_ISBLK(st.st_mode))
+        result = ch_mount_is_root(fd, &is_mounted);
+    if (result < 0)
+        return ch_reply_is_unknown(result) ? result : 0;
+    *out_rdev = st.st_rdev;
+    return !is_mounted;
+}
+
 /* The numbers of the nodes in an open directory. Returns how many, or -errno. */
 static int
 list_nodes(int dir_fd, dev_t rdevs[MAX_VOLUMES])
@@ -182,13 +200,11 @@ list_nodes(int dir_fd, dev_t rdevs[MAX_VOLUMES])
     int n_nodes = 0;
 
     for (int i = 0; i < n; i++) {
-        ch_autofd int fd = ch_safe_open(dir_fd, names[i], O_PATH, 0, CH_RESOLVE_NO_LINKS);
-        bool is_mounted = true;
-        struct stat st;
+        const int is_node = look_at_name(dir_fd, names[i], &rdevs[n_nodes]);
 
-        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISBLK(st.st_mode) &&
-            ch_mount_is_root(fd, &is_mounted) == 0 && !is_mounted)
-            rdevs[n_nodes++] = st.st_rdev;
+        if (is_node < 0)
+            return is_node;
+        n_nodes += is_node;
     }
     return n < 0 ? n : n_nodes;
 }
@@ -231,17 +247,16 @@ ch_inside_has_volumes(const char *pod_uid,
 {
     static ChDeviceRules claims;
     static dev_t rdevs[MAX_VOLUMES];
-    ChHandsRequest volumes = {.name = "."}; /* only the directory is wanted */
-    ChTarget dir = CH_TARGET_INIT;
+    ch_autofd int dir_fd = -EBADF;
     int n_nodes;
 
     take_claims(rules, base, &claims);
     if (claims.n_rules == 0)
         return true;
-    if (!open_volume(&volumes, pod_uid, &dir, reply))
-        return false;
-    n_nodes = list_nodes(dir.dir_fd, rdevs);
-    ch_target_clear(&dir);
+    dir_fd = ch_target_open_dir(pod_uid, CH_HANDS_MOUNT_HOTPLUG_DIR);
+    if (dir_fd < 0)
+        return ch_reply_fail_step(reply, CH_HANDS_STEP_DIR, dir_fd, "open the pod's directory");
+    n_nodes = list_nodes(dir_fd, rdevs);
     if (n_nodes < 0)
         return ch_reply_fail_step(reply, CH_HANDS_STEP_TARGET, n_nodes, "list the volumes");
     for (size_t i = 0; i < claims.n_rules; i++) {

@@ -5,10 +5,12 @@
 #include "handler/hands/inside-node.h"
 
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
 
 #include "handler/hands/target.h"
 #include "handler/hands/test-fake-disk.h"
+#include "lib/base/fd.h"
 
 #define ATTACH_UID "aaaabbbb-0000-4000-8000-000000000009"
 #define MAJOR      482 /* 123456, as numbers of old were put into 16 bits */
@@ -292,6 +294,24 @@ test_devices_of_volumes(Fixture *f, gconstpointer data)
     g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR, 0)), ==, EPERM);
 }
 
+/* What cannot be looked at for want of a descriptor may be the volume. */
+static void
+test_devices_that_cannot_be_looked_at(Fixture *f, gconstpointer data)
+{
+    ch_autofd int free_fd = open("/", O_PATH | O_CLOEXEC);
+    struct rlimit limit, low;
+
+    make_device(f->hotplug, "vol", S_IFBLK | 0644, MAJOR, MINOR);
+    test_tree_link(f->hotplug, "link", "vol");
+    g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR, 1)), ==, 0);
+    g_assert_cmpint(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+    low = (struct rlimit){(rlim_t)free_fd + 2, limit.rlim_max}; /* the directory and its list */
+    ch_close_fd(&free_fd);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &low), ==, 0);
+    g_assert_cmpint(has_volume(RULE('b', MAJOR, MINOR, 1)), ==, EMFILE);
+    g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+}
+
 /* What is mounted in the pod's directory may be of any file system. */
 static void
 test_node_that_is_mounted(Fixture *f, gconstpointer data)
@@ -363,6 +383,7 @@ main(int argc, char **argv)
     ADD("second-names-are-not-given-away", test_second_names_are_not_given_away);
     ADD("source-with-a-second-name", test_source_with_a_second_name);
     ADD("devices-of-volumes", test_devices_of_volumes);
+    ADD("devices-that-cannot-be-looked-at", test_devices_that_cannot_be_looked_at);
     ADD("node-that-is-mounted", test_node_that_is_mounted);
     ADD("node-is-removed", test_node_is_removed);
     ADD("pod-without-directory", test_pod_without_directory);
