@@ -245,24 +245,27 @@ count(const char *mount_point, void *data)
     return false;
 }
 
-/* A socket below another mount of it cannot be removed any more, not by its daemon either. Of more
- * mounts than are looked at it is none. */
-static bool
+/* A socket below another mount of it cannot be removed any more, not by its daemon either. Returns
+ * 1, 0 or -errno. */
+static int
 is_stacked(const Target *target)
 {
     static Stack stack;
     ch_autofd int list_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     char path[CH_FD_PATH_SIZE];
     ssize_t n;
+    int result;
 
+    if (list_fd < 0)
+        return -errno;
     ch_fd_path(path, target->fd);
     n = readlinkat(AT_FDCWD, path, stack.path, sizeof(stack.path) - 1);
-    if (list_fd < 0 || n < 0)
-        return false;
+    if (n < 0)
+        return -errno;
     stack.path[n] = '\0';
     stack.n = 0;
-    (void)ch_mount_list_find(list_fd, CH_MOUNT_LIST_MAX_BYTES, count, &stack);
-    return stack.n > 1;
+    result = ch_mount_list_find(list_fd, CH_MOUNT_LIST_NODE_BYTES, count, &stack);
+    return result == -ENOENT ? stack.n > 1 : result;
 }
 
 /* Also what was stacked. @kept: (nullable): stays, when it is the only one */
@@ -277,8 +280,13 @@ detach(Target *target, const ChFileId *kept, ChHandsReply *reply)
         if (result < 0)
             return ch_reply_fail_step(
                 reply, CH_HANDS_STEP_IS_ROOT, result, "look at the multipath socket");
-        if (target->fd < 0 || !target->is_mounted ||
-            (kept != NULL && is_same(target, kept) && !is_stacked(target)))
+        if (target->fd < 0 || !target->is_mounted)
+            return true;
+        result = kept != NULL && is_same(target, kept) ? is_stacked(target) : 1;
+        if (result < 0)
+            return ch_reply_fail_step(
+                reply, CH_HANDS_STEP_IS_ROOT, result, "count the mounts of the multipath socket");
+        if (result == 0)
             return true;
         result = ch_mount_detach_root(target->fd);
         if (result < 0)
@@ -325,6 +333,9 @@ set_multipath(Target *target, bool is_wanted, ChHandsReply *reply)
     int result;
 
     reply->look.socket_errno = source_fd < 0 ? -source_fd : 0;
+    if (ch_reply_is_unknown(source_fd)) /* what is mounted may be what it should be */
+        return ch_reply_fail_step(
+            reply, CH_HANDS_STEP_SOCKET, source_fd, "open the multipath socket");
     if (!detach(target, source_fd >= 0 ? &id : NULL, reply))
         return false;
     if (!is_wanted)

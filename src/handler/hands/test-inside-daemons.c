@@ -5,8 +5,10 @@
 #include "handler/hands/inside-daemons.h"
 
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/xattr.h>
 
+#include "handler/hands/mount-list.h"
 #include "handler/hands/test-fake-pod.h"
 #include "handler/hands/test-fake-step.h"
 #include "lib/base/fd.h"
@@ -155,6 +157,66 @@ test_multipath_life(Fixture *f, gconstpointer data)
     g_assert_cmpuint(reply.size, ==, 1);
     reply = set_multipath(CH_HANDS_REMOVE);
     assert_empty(f, &reply);
+    g_assert_cmpuint(reply.size, ==, 0);
+}
+
+/* As in a node with many pods: more than a pod's mountinfo may have. */
+static void
+test_stack_behind_many_mounts(Fixture *f, gconstpointer data)
+{
+    g_autofree char *target = g_build_filename(f->share, MULTIPATH, NULL);
+    g_autoptr(GString) path = g_string_new(f->dir);
+    g_autofree char *mounts = NULL;
+    ChHandsReply reply;
+    gsize length;
+
+    if (fake_pod_skip_mounts())
+        return;
+    for (int i = 0; i < 14; i++)
+        g_string_append_printf(path, "/%0250d", i);
+    test_tree_mkdir(path->str, ".");
+    for (int i = 0; i < 150; i++)
+        g_assert_cmpint(mount(path->str, path->str, NULL, MS_BIND, NULL), ==, 0);
+    g_assert_true(g_file_get_contents("/proc/self/mountinfo", &mounts, &length, NULL));
+    g_assert_cmpuint(length, >, CH_MOUNT_LIST_MAX_BYTES);
+    put_socket(f->run, "multipathd.socket");
+    reply = set_multipath(0);
+    assert_mounted(f, &reply);
+    g_assert_cmpint(mount(target, target, NULL, MS_BIND, NULL), ==, 0);
+    reply = set_multipath(0);
+    while (umount2(path->str, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+        ;
+    assert_mounted(f, &reply);
+    g_assert_cmpuint(reply.size, ==, 1);
+}
+
+static bool
+set_with_few_descriptors(const ChHandsRequest *request, const char *path, ChHandsReply *reply)
+{
+    const int free_fd = open("/", O_PATH | O_CLOEXEC);
+    struct rlimit limit = {(rlim_t)free_fd + 3, (rlim_t)free_fd + 3}; /* three directories */
+
+    fake_pod_must(close(free_fd) == 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+    return ch_inside_set_multipath(request, reply);
+}
+
+/* A socket that cannot be opened for want of a descriptor stays where it is mounted. */
+static void
+test_socket_that_cannot_be_opened(Fixture *f, gconstpointer data)
+{
+    ChHandsReply reply;
+
+    if (fake_pod_skip_mounts())
+        return;
+    put_socket(f->run, "multipathd.socket");
+    reply = set_multipath(0);
+    assert_mounted(f, &reply);
+    reply = fake_step_run(set_with_few_descriptors, (ChHandsRequest){.flags = 0}, NULL);
+    g_assert_cmpint(reply.errnum, ==, EMFILE);
+    g_assert_cmpuint(reply.step, ==, CH_HANDS_STEP_SOCKET);
+    g_assert_cmpuint(reply.size, ==, 0);
+    reply = set_multipath(0);
+    assert_mounted(f, &reply);
     g_assert_cmpuint(reply.size, ==, 0);
 }
 
@@ -440,6 +502,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     ADD("multipath/life", test_multipath_life);
+    ADD("multipath/stack-behind-many-mounts", test_stack_behind_many_mounts);
+    ADD("multipath/socket-that-cannot-be-opened", test_socket_that_cannot_be_opened);
     ADD("multipath/nothing-is-made-to-remove", test_nothing_is_made_to_remove);
     ADD("multipath/strange-place", test_strange_place);
     ADD("multipath/strange-source", test_strange_source);
