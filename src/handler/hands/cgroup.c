@@ -234,8 +234,11 @@ find(const char *controller, Wanted *wanted, ChCgroup *out)
     /* Init is asked only where we do not see it ourselves. */
     if (result == -ENOENT)
         result = look_through("1", "/proc/1/root", wanted, out);
-    if (result != -ENOENT || join_node() < 0)
+    if (result != -ENOENT)
         return result;
+    result = join_node();
+    if (result < 0)
+        return absence_of(result);
     result = look_up(controller, wanted);
     return result == 0 ? look_through("1", "/proc/1/root", wanted, out) : result;
 }

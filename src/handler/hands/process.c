@@ -239,8 +239,11 @@ int
 ch_process_run_inside(pid_t launcher, int pidfd, ChProcessJob job, const void *data)
 {
     size_t n_levels = 0;
+    const int outer = read_inner_pid(launcher, 0, &n_levels);
 
-    if (read_inner_pid(launcher, 0, &n_levels) < 0 || !ch_pidfd_is_alive(pidfd))
+    if (ch_reply_is_unknown(outer))
+        return -outer;
+    if (outer < 0 || !ch_pidfd_is_alive(pidfd))
         return ESRCH;
     return n_levels > 1 ? run_in_child(pidfd, job, data) : job(data);
 }
@@ -264,11 +267,14 @@ static int
 set_memlock_of(pid_t launcher, int pidfd, pid_t pid, uint64_t bytes)
 {
     ch_autofd int target_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    const Memlock memlock = {ch_process_inner_pid(launcher, pid), bytes};
+    Memlock memlock = {.bytes = bytes};
     int result;
 
-    if (target_fd < 0 || memlock.pid < 0)
-        return ESRCH;
+    if (target_fd < 0)
+        return errno;
+    memlock.pid = ch_process_inner_pid(launcher, pid);
+    if (memlock.pid < 0)
+        return -memlock.pid;
     /* As long as it runs it is who was found, and has the number that was read. */
     if (!ch_pidfd_is_alive(target_fd))
         return ESRCH;

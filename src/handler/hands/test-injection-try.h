@@ -266,7 +266,7 @@ try_check_answer(Injector *injector,
     g_autofree char *now = NULL;
 
     if (errnum != 0) {
-        if (!try_is_passing(errnum) && errnum != error)
+        if (errnum != error && (!try_is_passing(errnum) || errnum == ESRCH)) /* nobody has ended */
             try_blame(injector, "%s: said to be: %s", what, answer->reply.text);
         return;
     }
