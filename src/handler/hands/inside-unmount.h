@@ -3,10 +3,13 @@
 /*
  * inside-unmount: what was mounted into a pod is taken away, in the node's mount namespace.
  *
- * A child of its own for each of these, as of inside-mount.h. Whatever the pod made of the place,
- * only what is mounted there is touched. Idempotent. Each returns false with the reply and its step
- * filled in. Needs CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE. Spec: 05 §6.7,
- * §7.5, §7.6.
+ * Theory of operation: a child of its own for each of these, as it ends in the node's mount
+ * namespace. A name is opened following nothing, and only if that is the root of a mount is it
+ * taken away, through the descriptor, as often as something is mounted there: whatever the pod made
+ * of the place, only mounts are touched, and what was made to be mounted on. Where a pod has moved
+ * a mount to is read in the node's mountinfo. Idempotent. Each returns false with the reply and its
+ * step filled in. Needs CAP_SYS_ADMIN, CAP_SYS_CHROOT, CAP_SYS_PTRACE, CAP_DAC_OVERRIDE. Spec: 05
+ * §6.7, §7.5, §7.6.
  */
 
 #pragma once
