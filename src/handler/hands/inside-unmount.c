@@ -22,7 +22,7 @@
 #define MAX_STACKED 16   /* mounts on one target */
 #define MAX_KERNELS 64   /* names in kernel-boot that are looked at */
 #define MAX_VOLUMES 1024 /* names in hotplug-disks that are looked at, mounts that were renamed */
-#define MAX_VAIN    64   /* tries at mounts that were renamed once more, or fail */
+#define MAX_VAIN    64   /* tries in a row at mounts that are elsewhere by then, or fail */
 
 /* To the answer about all, that about one. Of several failures the first is told, but one that may
  * pass before one that may not: then it is all tried again. */
@@ -263,6 +263,7 @@ sweep_below(int dir_fd, ChHandsReply *reply)
     char path[CH_FD_PATH_SIZE];
     ssize_t length;
     unsigned n_skipped = 0;
+    int n_vain = 0;
     int trouble = EBUSY;
 
     ch_fd_path(path, dir_fd);
@@ -270,7 +271,7 @@ sweep_below(int dir_fd, ChHandsReply *reply)
     if (length < 0)
         return ch_reply_fail_step(reply, CH_HANDS_STEP_DIR, errno, "find the pod's directory");
     below.dir[length] = '\0';
-    for (int n_vain = 0; n_vain < MAX_VAIN && reply->size < MAX_VOLUMES;) {
+    while (n_vain < MAX_VAIN && reply->size < MAX_VOLUMES) {
         const int found = find_below(&below, n_skipped);
         const int result = found == 0 ? detach_below(dir_fd, below.rest) : found;
 
@@ -279,7 +280,7 @@ sweep_below(int dir_fd, ChHandsReply *reply)
         if (result < 0 && !is_elsewhere(result))
             trouble = result;
         reply->size += result == 0;
-        n_vain += result < 0;
+        n_vain = result == 0 ? 0 : n_vain + 1;
         n_skipped = found == 0 && result < 0 ? n_skipped + 1 : 0; /* the next; else all again */
     }
     return ch_reply_fail_step(reply, CH_HANDS_STEP_UNMOUNT, trouble, "umount what was renamed");

@@ -160,27 +160,30 @@ test_sweep_goes_on(Fixture *f, gconstpointer data)
 static void
 test_sweep_of_what_is_hidden(Fixture *f, gconstpointer data)
 {
-    static const char *const hidden[] = {
-        "x/dir/vol", "x/link/vol", "x/file/vol/deep", "x/none/vol"};
-    static const char *const hiding[] = {"x/dir", "x/link", "x/file", "x/none"};
     const ChHandsRequest pod = {.uid = FAKE_POD_UID};
     ChHandsReply reply;
 
     if (fake_pod_skip_mounts())
         return;
-    for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++) {
-        g_autofree char *path = g_build_filename(f->hotplug, hiding[i], NULL);
+    for (int i = 0; i < 16; i++) {
+        g_autofree char *hidden = g_strdup_printf("x/%d/vol/deep", i);
+        g_autofree char *vol = g_path_get_dirname(hidden);
+        g_autofree char *dir = g_path_get_dirname(vol);
+        g_autofree char *path = g_build_filename(f->hotplug, dir, NULL);
 
-        test_tree_mkdir(f->hotplug, hidden[i]);
-        bind_to_itself(f->hotplug, hidden[i]);
+        test_tree_mkdir(f->hotplug, hidden);
+        bind_to_itself(f->hotplug, hidden);
         g_assert_cmpint(mount("none", path, "tmpfs", 0, NULL), ==, 0);
+        if (i % 4 == 0)
+            test_tree_mkdir(f->hotplug, hidden);
+        else if (i % 4 == 1)
+            test_tree_link(f->hotplug, vol, ".");
+        else if (i % 4 == 2)
+            test_tree_write(f->hotplug, vol, "");
     }
-    test_tree_mkdir(f->hotplug, "x/dir/vol");
-    test_tree_link(f->hotplug, "x/link/vol", ".");
-    test_tree_write(f->hotplug, "x/file/vol", "");
     reply = fake_step_run(sweep, pod, NULL);
     g_assert_cmpint(reply.errnum, ==, 0);
-    g_assert_cmpuint(reply.size, ==, 8);
+    g_assert_cmpuint(reply.size, ==, 32);
 }
 
 /* Nothing is left to sweep, as clean-up after kubelet's own finds. field:FR-G11 */
