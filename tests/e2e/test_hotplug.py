@@ -324,6 +324,32 @@ def test_disk_belongs_to_one_vm(chandler, tmp_path):
         chandler.ok("delete", "second")
 
 
+def test_vm_that_waits_keeps_no_disk(chandler, tmp_path):
+    """Two VMs that want the same disks would wait for each other."""
+    free = make_image(tmp_path / "free.img", "free")
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "free", "annotations": {"chandler.dev/path": free}},
+             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    (tmp_path / "claim.yaml").write_text(yaml.safe_dump(claim))
+    chandler.ok("apply", str(tmp_path / "claim.yaml"))
+    chandler.ok("attach", "hotplug", make_image(tmp_path / "taken.img", "taken"))
+    claims = {"one": "free", "two": "hotplug-taken"}
+    waiting = manifest(tmp_path, "waiting", devices={"autoattachPodInterface": False, "disks": [
+        {"name": name, "disk": {"bus": "virtio"}} for name in claims]})
+    with open(waiting, encoding="utf-8") as file:
+        document = json.load(file)
+    document["spec"]["volumes"] = [{"name": name, "persistentVolumeClaim": {"claimName": claim, "hotpluggable": True}}
+                                   for name, claim in claims.items()]
+    with open(waiting, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    assert "is in use by the VM default/hotplug (volume taken)" in chandler.fails("run", waiting)
+    chandler.ok("attach", "hotplug", free)
+    wait(lambda: "(volume free)" in chandler.condition("Synchronized", "waiting")["message"], "it waits for the other one now")
+    chandler.ok("detach", "hotplug", "free")
+    chandler.ok("detach", "hotplug", "taken")
+    wait(lambda: chandler.phase("waiting") not in ("Pending", "Scheduling"), "it may start now")
+    chandler.ok("delete", "waiting")
+
+
 def test_disk_that_all_share(chandler, tmp_path):
     """Each says so: two disks of one guest stand for two guests."""
     console = shell(chandler, "hotplug")
@@ -379,8 +405,13 @@ def test_attach_waits_for_the_vm(chandler, tmp_path):
         json.dump(document, file)
     chandler.ok("apply", vm)
     wait(lambda: chandler.condition("Synchronized", "never").get("reason") == "ErrImagePull", "it cannot start")
-    late = chandler.fails("attach", "never", make_image(tmp_path / "x.img", "x"), "--timeout", "3")
+    path = make_image(tmp_path / "x.img", "x")
+    late = chandler.fails("attach", "never", path, "--timeout", "3")
     assert "image 'not/here' is not on this machine" in late
+    assert "is in use by the VM default/never (volume x)" in chandler.fails("attach", "hotplug", path)
+    chandler.ok("detach", "never", "x")
+    chandler.ok("attach", "hotplug", path)
+    chandler.ok("detach", "hotplug", "x")
     chandler.ok("delete", "never")
 
 

@@ -65,12 +65,14 @@ ch_volume_uses_forget(const ChPassEnv *env, ChRecord *record)
     }
 }
 
-/* What is amiss besides is told when the volume's pod is made. */
+/* What is amiss besides is told when the volume's pod is made. A VM that waits for one disk keeps
+ * no other: two that want the same ones would wait for each other. */
 bool
 ch_volume_uses_reserve(const ChVolumePods *pods, GError **error)
 {
     const ChJson *volumes = ch_json_at(pods->vmi, "spec", "volumes");
 
+    (void)ch_volume_uses_trim(pods, NULL); /* it has no pods of volumes yet */
     for (gsize i = 0; i < ch_json_length(volumes); i++) {
         const ChJson *volume = ch_json_item(volumes, i);
         g_autoptr(ChJson) claim = NULL;
@@ -86,6 +88,7 @@ ch_volume_uses_reserve(const ChVolumePods *pods, GError **error)
             ch_volume_use_take(pods, claim, ch_json_string_at(volume, "name"), &failure) ||
             !g_error_matches(failure, CH_ERROR, CH_ERROR_EXISTS))
             continue;
+        ch_volume_uses_forget(pods->env, pods->record);
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
     }

@@ -33,8 +33,8 @@ void ch_volume_uses_forget(const ChPassEnv *env, ChRecord *record);
 
 /**
  * ch_volume_uses_reserve: before the VM starts: takes all that it will plug in, as far as it is
- * there by now. Asks the API server.
+ * there by now, and gives back what it wants no more. Asks the API server.
  *
- * Returns: false with CH_ERROR_EXISTS: somebody else has it
+ * Returns: false with CH_ERROR_EXISTS: somebody else has one of them; the VM has none then
  */
 bool ch_volume_uses_reserve(const ChVolumePods *pods, GError **error);
