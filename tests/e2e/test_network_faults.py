@@ -189,7 +189,8 @@ def test_port_that_a_program_has_is_not_taken_from_it(chandler, healthy, tmp_pat
 
 
 def test_port_of_another_vm_is_refused(chandler, healthy, tmp_path):
-    """One of the two rules would lead nowhere. A pod runner that comes later knows whose the port is; it is free when that VM is gone."""
+    """One of the two rules would lead nowhere. A pod runner that comes later knows whose the port is; it is free when that VM is gone.
+    Who waits for one port keeps no other."""
     chandler.ok("apply", vm(tmp_path, "owner", {"chandler.dev/host-ports": "7778:80"}))
     wait_until_running(chandler, "owner")
     pid = chandler.pid_of("chandler-podrunner")
@@ -199,6 +200,9 @@ def test_port_of_another_vm_is_refused(chandler, healthy, tmp_path):
     assert "port 7778/tcp of this machine" in error and "is in use by the VM default/owner (host ports)" in error
     assert chandler.condition("Synchronized", "rival")["reason"] == "FailedCreatePodSandBox"
     wait(lambda: re.search("Warning +FailedCreatePodSandBox .*7778", chandler.ok("get", "events")), "an event")
+    chandler.ok("apply", vm(tmp_path, "third", {"chandler.dev/host-ports": "7779:80"}))
+    wait_until_running(chandler, "third")
+    chandler.ok("delete", "third")
     chandler.ok("delete", "owner")
     wait_until_running(chandler, "rival")
 

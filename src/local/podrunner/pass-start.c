@@ -147,7 +147,8 @@ ch_pass_step_start(ChPass *pass, GError **error)
     return true;
 }
 
-/* A rule for the port of another VM would lead nowhere, or take it away from that one. */
+/* A rule for the port of another VM would lead nowhere, or take it away from that one. All of them
+ * or none: two VMs that want the same ones would wait for each other. */
 static bool
 take_ports(const ChPass *pass, const GArray *ports, GError **error)
 {
@@ -158,13 +159,15 @@ take_ports(const ChPass *pass, const GArray *ports, GError **error)
         g_autofree char *user = NULL;
 
         if (!ch_uses_take(
-                pass->env->uses, pass->record, CH_PASS_PORTS, &(ChUse){.what = what}, &user))
+                pass->env->uses, pass->record, CH_PASS_PORTS, &(ChUse){.what = what}, &user)) {
+            (void)ch_uses_release(pass->env->uses, pass->record, CH_PASS_PORTS);
             return ch_fail(error,
                            CH_ERROR_EXISTS,
                            "%s of this machine, which " CH_HOST_PORTS_ANNOTATION
                            " names, is in use by %s",
                            what,
                            user);
+        }
     }
     return true;
 }
@@ -178,7 +181,9 @@ connect_pod(ChPass *pass, GError **error)
     if (ports == NULL || !ch_vmi_check_networks(pass->vmi, error) ||
         !ch_secondary_define(pass->env, attachments, error))
         return false;
-    if (!take_ports(pass, ports, error))
+    /* What is left of an earlier attempt goes first: its rules before others may have its ports. */
+    if (!ch_pod_network_disconnect(&pass->env->network, pass->record, error) ||
+        !take_ports(pass, ports, error))
         return false;
     return ch_pod_network_connect(
         &pass->env->network,

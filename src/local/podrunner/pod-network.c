@@ -144,9 +144,8 @@ ch_pod_network_connect(const ChPodNetworkEnv *env,
                        "this machine offers its pods no network%s%s",
                        env->why_no_network != NULL ? ": " : "",
                        env->why_no_network != NULL ? env->why_no_network : "");
-    /* What is left of an earlier attempt goes first, as the specification wants it. */
-    return ch_pod_network_disconnect(env, record, error) && are_ports_free(wish, error) &&
-           begin(env, record, wish, error) && add_all(env, record, wish, error) &&
+    return are_ports_free(wish, error) && begin(env, record, wish, error) &&
+           add_all(env, record, wish, error) &&
            set_network(env, record, CH_RECORD_NETWORK_UP, error);
 }
 

@@ -38,7 +38,9 @@ typedef struct {
 
 /**
  * ch_pod_network_connect: loopback; bridge, and portmap if ports are asked for; then the others.
- * @record: of a running container; network, ips and attachments are set, and stored
+ * @record: of a running container that is not connected; what an earlier attempt left was taken
+ * back (ch_pod_network_disconnect()), as the specification wants it. network, ips and attachments
+ * are set, and stored
  *
  * Returns: false with one sentence for people; what was begun is on record
  */
