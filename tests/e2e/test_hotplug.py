@@ -10,6 +10,7 @@ import re
 import signal
 import stat
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -308,7 +309,7 @@ def test_disk_belongs_to_one_vm(chandler, tmp_path):
                 wait(lambda old=pid: chandler.pid_of("chandler-podrunner") not in (0, old), "it is started anew")
         assert "has the claim 'hotplug-sole' already, as its volume 'sole'" in chandler.fails(
             "attach", "hotplug", "hotplug-sole", "--name", "third")
-        wait(lambda: "volume again: " in chandler.ok("get", "events"), "an event tells of it")
+        wait(lambda: "volume 'again': " in chandler.ok("get", "events"), "an event tells of it")
 
         devices = {"autoattachPodInterface": False, "disks": [{"name": "mine", "disk": {"bus": "virtio"}}]}
         second = manifest(tmp_path, "second", devices=devices)
@@ -394,6 +395,27 @@ def test_volume_that_is_refused_holds_up_no_other(chandler, tmp_path):
     wait(lambda: status_of(chandler, "held")["phase"] == "Ready", "it went on")
     for volume in ("later", "held"):
         chandler.ok("detach", "hotplug", volume)
+
+
+def test_what_is_amiss_later_is_told_once(chandler, tmp_path):
+    """Here a file that is gone when its pod is to be made anew. The guest has it open."""
+    path = make_image(tmp_path / "lost.img", "lost")
+    chandler.ok("attach", "hotplug", path)
+    uid, = chandler.vmi("hotplug")["status"]["activePods"]
+    with open(os.path.join(chandler.state, "podrunner", "run", uid, "record.json"), encoding="utf-8") as file:
+        plugged = json.loads(json.load(file)["hotplugs"])
+    os.unlink(path)
+    os.kill(next(item["pid"] for item in plugged if item["volume"] == "lost"), signal.SIGKILL)
+    chandler.kubectl("annotate", "vmi", "hotplug", "look=again")
+
+    def told():
+        events = json.loads(chandler.ok("get", "events", "-o", "json"))["items"]
+        return sum(event.get("count", 1) for event in events if "volume 'lost': " in event.get("message", ""))
+
+    wait(told, "an event tells of it")
+    time.sleep(5)  # some attempts
+    assert told() == 1
+    chandler.ok("detach", "hotplug", "lost")
 
 
 def test_attach_waits_for_the_vm(chandler, tmp_path):

@@ -368,6 +368,21 @@ def test_definition_with_a_mistake_is_mended(chandler, tmp_path):
     gone(chandler, "mistaken")
 
 
+def test_claim_that_is_missing_does_not_hurry_it(chandler, plugins, tmp_path):
+    """What is waited for is looked at twice a second; plugins that fail are asked less and less often meanwhile."""
+    asked = tmp_path / "asked"
+    plugins.replace("slow", f"[ $CNI_COMMAND = DEL ] || {{ echo >>{asked}; exit 1; }}")
+    volume = {"name": "none", "persistentVolumeClaim": {"claimName": "none", "hotpluggable": True}}
+    chandler.kubectl("patch", "vmi", "nic", "--type=json", "-p", json.dumps([
+        {"op": "add", "path": "/spec/volumes", "value": [volume]},
+        {"op": "add", "path": "/spec/domain/devices/disks", "value": [{"name": "none", "disk": {"bus": "virtio"}}]}]))
+    assert "the CNI plugin 'slow' failed" in chandler.fails("attach", "nic", "--network", "slow")
+    time.sleep(10)
+    assert 2 <= len(asked.read_text()) <= 8
+    chandler.ok("detach", "nic", "slow")
+    chandler.ok("detach", "nic", "none")
+
+
 def test_what_failed_half_way_is_defined_anew(chandler, plugins, tmp_path):
     plugins.replace("slow", "[ $CNI_COMMAND != ADD ] || { /usr/lib/cni/bridge >/dev/null; exit 1; }; exec /usr/lib/cni/bridge")
     define(chandler, tmp_path, "half", DEFINITIONS["stuck"])

@@ -8,34 +8,48 @@
 #include "local/podrunner/hotplug.h"
 #include "local/podrunner/secondary-plan.h"
 #include "local/podrunner/secondary.h"
+#include "local/podrunner/troubles.h"
 #include "local/podrunner/volume-pods.h"
+#include "local/podrunner/volume-uses.h"
 
 #define PLUG_RETRY_US   (CH_SECOND_US / 2) /* what a volume or network waits for is not watched */
 #define FAILED_RETRY_US (2 * CH_SECOND_US) /* nor is what keeps a volume from coming */
 
-static const char *
-message_of(const ChJson *vmi, const char *volume)
+/* Once, not at every attempt. @kind: "network"; @told: (inout): the record's */
+static void
+tell_news(ChPass *pass, const char *kind, const ChJson *troubles, char **told)
 {
-    return ch_json_string_at(
-        ch_json_find(ch_json_at(vmi, "status", "volumeStatus"), "name", volume), "message");
+    g_autoptr(ChJson) list = ch_record_list(*told);
+    g_autoptr(ChJson) news = ch_troubles_news(list, troubles);
+
+    for (gsize i = 0; i < ch_json_length(news); i++) {
+        const ChJson *trouble = ch_json_item(news, i);
+        g_autofree char *text = g_strdup_printf("%s '%s': %s",
+                                                kind,
+                                                ch_json_string_at(trouble, "of"),
+                                                ch_json_string_at(trouble, "message"));
+
+        ch_pass_tell(pass, "Warning", ch_json_string_at(trouble, "reason"), text);
+    }
+    ch_record_set_list(told, list);
+    if (ch_json_length(news) > 0)
+        (void)ch_pass_save_record(pass, NULL); /* else the next pod runner tells them once more */
 }
 
-/* Once, not at every attempt. */
 static void
-tell_failures(const ChPass *pass, const ChJson *failures)
+tell_failures(ChPass *pass, const ChJson *failures)
 {
+    g_autoptr(ChJson) troubles = ch_json_new_array();
     ChJsonIter iter;
     const char *volume = NULL;
     ChJson *failure = NULL;
 
     ch_json_iter_init(&iter, failures);
-    while (ch_json_iter_next(&iter, &volume, &failure)) {
-        const char *message = ch_json_string_at(failure, "message");
-        g_autofree char *text = g_strdup_printf("volume %s: %s", volume, message);
-
-        if (g_strcmp0(message_of(pass->vmi, volume), message) != 0)
-            ch_pass_tell(pass, "Warning", "FailedAttachVolume", text);
-    }
+    while (ch_json_iter_next(&iter, &volume, &failure))
+        ch_json_append(
+            troubles,
+            ch_trouble_new(volume, CH_VOLUME_FAILED, ch_json_string_at(failure, "message")));
+    tell_news(pass, "volume", troubles, &pass->record->volume_troubles);
 }
 
 static bool
@@ -71,38 +85,25 @@ sync_volumes(ChPass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
     return true;
 }
 
-/* Once, not at every attempt. */
-static void
-tell_troubles(ChPass *pass, const ChJson *troubles)
-{
-    g_autoptr(ChJson) told = ch_record_list(pass->record->troubles);
-    g_autoptr(ChJson) news = ch_secondary_news(told, troubles);
-
-    for (gsize i = 0; i < ch_json_length(news); i++) {
-        const ChJson *trouble = ch_json_item(news, i);
-        g_autofree char *text = g_strdup_printf("network '%s': %s",
-                                                ch_json_string_at(trouble, "network"),
-                                                ch_json_string_at(trouble, "message"));
-
-        ch_pass_tell(pass, "Warning", ch_json_string_at(trouble, "reason"), text);
-    }
-    ch_record_set_list(&pass->record->troubles, told);
-    if (ch_json_length(news) > 0)
-        (void)ch_pass_save_record(pass, NULL); /* else the next pod runner tells them once more */
-}
-
 /* The same of networks. What was done is told, whatever failed. */
 static bool
 sync_networks(ChPass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
 {
+    g_autoptr(ChJson) resting =
+        ch_record_list(pass->input->is_poll ? pass->record->troubles : NULL);
     g_autoptr(ChJson) attachments = NULL;
     g_autoptr(ChJson) troubles = NULL;
     const ChJson *first;
     bool is_waiting = false;
     bool is_annotated;
+    gsize n_failed;
 
-    troubles = ch_secondary_update(&(ChSecondary){pass->env, pass->vmi, pass->record}, &is_waiting);
-    tell_troubles(pass, troubles);
+    troubles = ch_secondary_update(&(ChSecondary){pass->env, pass->vmi, pass->record, resting},
+                                   &is_waiting);
+    n_failed = ch_json_length(troubles);
+    for (gsize i = 0; i < ch_json_length(resting); i++)
+        ch_json_append(troubles, ch_json_dup(ch_json_item(resting, i)));
+    tell_news(pass, "network", troubles, &pass->record->troubles);
     if (is_waiting)
         pass->delay_us = PLUG_RETRY_US;
     is_annotated = ch_secondary_annotate(pass->env, pass->record, &pass->pod, error);
@@ -111,13 +112,13 @@ sync_networks(ChPass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
         *out_is_changed = true;
     if (ch_secondary_set_status(vmi, attachments))
         *out_is_changed = true;
-    if (!is_annotated || ch_json_length(troubles) == 0)
+    if (!is_annotated || n_failed == 0)
         return is_annotated;
     first = ch_json_item(troubles, 0);
     return ch_fail(error,
                    CH_ERROR_FAILED,
                    "network '%s': %s",
-                   ch_json_string_at(first, "network"),
+                   ch_json_string_at(first, "of"),
                    ch_json_string_at(first, "message"));
 }
 

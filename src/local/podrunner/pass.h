@@ -41,6 +41,7 @@ typedef struct {
     ChRecord *record; /* (nullable) */
     ChContainerPhase container;
     int exit_code; /* of an ended container */
+    bool is_poll;  /* for what is waited for; what failed has its own time (retry.h) */
 } ChPassInput;
 
 void ch_pass_input_free(ChPassInput *input);

@@ -31,6 +31,7 @@ static const Member optional_strings[] = {
     {"attachments", offsetof(ChRecord, attachments)},
     {"hotplugs", offsetof(ChRecord, hotplugs)},
     {"uses", offsetof(ChRecord, uses)},
+    {"volumeTroubles", offsetof(ChRecord, volume_troubles)},
     {"troubles", offsetof(ChRecord, troubles)},
 };
 

@@ -19,19 +19,20 @@ typedef struct {
     char *namespace_; /* the VMI's too */
     char *vmi_name;
     char *vmi_uid;
-    int64_t pid;        /* of the container's first process; 0: not started */
-    int64_t start_time; /* of that process, in clock ticks since boot */
-    int64_t stop_us;    /* wall clock: SIGTERM was sent; 0: not yet */
-    int64_t grace_s;    /* from SIGTERM to SIGKILL */
-    bool is_tidied;     /* nothing is left of the container */
-    char *hotplugs;     /* (nullable): pods of plugged volumes, as JSON (hotplug.h) */
-    char *uses;         /* (nullable): what of this machine it has for itself, as JSON (uses.h) */
+    int64_t pid;           /* of the container's first process; 0: not started */
+    int64_t start_time;    /* of that process, in clock ticks since boot */
+    int64_t stop_us;       /* wall clock: SIGTERM was sent; 0: not yet */
+    int64_t grace_s;       /* from SIGTERM to SIGKILL */
+    bool is_tidied;        /* nothing is left of the container */
+    char *hotplugs;        /* (nullable): pods of plugged volumes, as JSON (hotplug.h) */
+    char *volume_troubles; /* (nullable): told of these, as JSON (troubles.h) */
+    char *uses; /* (nullable): what of this machine it has for itself, as JSON (uses.h) */
     /* The pod's network. */
     char *network;           /* (nullable): nothing was asked of a plugin; else as below */
     char *ips;               /* (nullable): its addresses, by comma */
     char *cni_result;        /* (nullable): what the plugin said, for those that come after it */
     char *attachments;       /* (nullable): to secondary networks, as JSON (multus.h) */
-    char *troubles;          /* (nullable): told of networks, as JSON (secondary-plan.h) */
+    char *troubles;          /* (nullable): told of networks, as JSON (troubles.h) */
     bool has_no_pod_network; /* only secondary ones */
     bool has_host_ports;     /* the plugin portmap was asked too */
     int64_t n_failed_dels;   /* in a row */

@@ -4,18 +4,15 @@
 
 #include <string.h>
 
-#include "lib/base/backoff.h"
 #include "lib/base/log.h"
 #include "lib/base/time.h"
 #include "lib/kube/informer.h"
 #include "lib/kube/workqueue.h"
 #include "local/podrunner/leases.h"
 #include "local/podrunner/pod-watch.h"
+#include "local/podrunner/retry.h"
 
 #define MAX_BUSY 8
-
-static const ChBackoffSpec retry_spec = {
-    .initial_us = CH_SECOND_US, .cap_us = 60 * CH_SECOND_US, .factor = 2, .jitter = 0.1};
 
 /* One VMI's pod. */
 typedef struct {
@@ -25,7 +22,7 @@ typedef struct {
     ChObject *pod;     /* owned (nullable): as written here; until is_pod_seen */
     bool is_pod_seen;  /* the watch brought it once: now its word counts */
     ChPodWatch *watch; /* of the record's process; NULL: none was started */
-    ChBackoff backoff;
+    ChRetry retry;
 } Entry;
 
 struct ChRunner {
@@ -72,14 +69,19 @@ ensure_entry(ChRunner *runner, const char *key)
     entry = g_new0(Entry, 1);
     entry->runner = runner;
     entry->key = g_strdup(key);
-    ch_backoff_init(&entry->backoff, &retry_spec);
+    ch_retry_init(&entry->retry);
     g_hash_table_insert(runner->entries, entry->key, entry);
     return entry;
 }
 
+/* Something about it has changed. */
 static void
 enqueue(ChRunner *runner, const char *key)
 {
+    Entry *entry = g_hash_table_lookup(runner->entries, key);
+
+    if (entry != NULL)
+        ch_retry_note_change(&entry->retry);
     ch_workqueue_add(runner->queue, key);
     ch_timer_arm(runner->timer, 0);
 }
@@ -192,6 +194,7 @@ snapshot(ChRunner *runner, Entry *entry)
         .record = entry->record != NULL ? ch_record_dup(entry->record) : NULL,
         .container = container_phase(entry),
         .exit_code = entry->watch != NULL ? ch_pod_watch_exit_code(entry->watch) : -1,
+        .is_poll = ch_retry_begin(&entry->retry, ch_time_now_us()),
     };
     return input;
 }
@@ -219,7 +222,7 @@ apply(ChRunner *runner, Entry *entry, ChPassResult *result)
     entry->pod = g_steal_pointer(&result->pod);
     if (old_pid != new_pid) {
         watch_container(entry);
-        ch_workqueue_add(runner->queue, entry->key); /* it may have ended or be ready already */
+        enqueue(runner, entry->key); /* it may have ended or be ready already */
     }
 }
 
@@ -229,23 +232,20 @@ schedule(ChRunner *runner, Entry *entry, const ChPassResult *result)
     const int64_t now_us = ch_time_now_us();
     int64_t delay_us;
 
-    switch (result->outcome) {
-    case CH_PASS_DONE:
-        ch_backoff_reset(&entry->backoff);
-        ch_workqueue_forget(runner->queue, entry->key);
-        if (result->delay_us >= 0)
-            ch_workqueue_add_after(runner->queue, entry->key, result->delay_us, now_us);
-        break;
-    case CH_PASS_CONFLICT:
+    if (result->outcome == CH_PASS_CONFLICT) {
+        ch_retry_note_change(&entry->retry);
         ch_workqueue_add_rate_limited(runner->queue, entry->key, now_us);
-        break;
-    case CH_PASS_FAILED:
-        delay_us = ch_backoff_next(&entry->backoff, now_us, g_random_double());
-        if (result->delay_us >= 0) /* something else is waited for */
-            delay_us = MIN(delay_us, result->delay_us);
-        ch_workqueue_add_after(runner->queue, entry->key, delay_us, now_us);
-        break;
+        return;
     }
+    if (result->outcome == CH_PASS_DONE)
+        ch_workqueue_forget(runner->queue, entry->key);
+    delay_us = ch_retry_end(&entry->retry,
+                            result->outcome == CH_PASS_FAILED,
+                            result->delay_us,
+                            now_us,
+                            g_random_double());
+    if (delay_us >= 0)
+        ch_workqueue_add_after(runner->queue, entry->key, delay_us, now_us);
 }
 
 static void

@@ -14,8 +14,7 @@
 
 #include "lib/json/json.h"
 
-#define CH_SECONDARY_PENDING      "pending"
-#define CH_SECONDARY_MAX_TROUBLES 32 /* that are remembered */
+#define CH_SECONDARY_PENDING "pending"
 
 /* Whether CNI is done with the attachment, so that others may be told of it. */
 bool ch_secondary_is_made(const ChJson *attachment);
@@ -25,18 +24,6 @@ ChJson *ch_secondary_made(const ChJson *attachments);
 
 /* Its plugins did not take it back once more. Returns: how often by now */
 int64_t ch_secondary_count_failure(ChJson *attachment);
-
-/* What is in the way of a network: {"network", "reason" of the event, "message"}. (transfer full)
- */
-ChJson *ch_secondary_trouble_new(const char *network, const char *reason, const char *message);
-
-/**
- * ch_secondary_news: each trouble is told once, as long as its network has any.
- * @told: (inout): what was told; those of networks that are fine now are forgotten
- *
- * Returns: (transfer full): those of @troubles that are to be told now
- */
-ChJson *ch_secondary_news(ChJson *told, const ChJson *troubles);
 
 /* Whether the VMI has an interface on the network of this name that is to stay. */
 bool ch_secondary_is_wanted(const ChJson *vmi, const char *network);

@@ -17,6 +17,7 @@
 #include "local/podrunner/pod-attach.h"
 #include "local/podrunner/pod-layout.h"
 #include "local/podrunner/secondary-plan.h"
+#include "local/podrunner/troubles.h"
 #include "local/podrunner/vmi-network.h"
 
 #define ATTACH_FAILED     "FailedAttachNetwork"
@@ -154,7 +155,7 @@ typedef struct {
 static void
 note(Work *work, const char *network, const char *reason, GError *failure /* (transfer full) */)
 {
-    ch_json_append(work->troubles, ch_secondary_trouble_new(network, reason, failure->message));
+    ch_json_append(work->troubles, ch_trouble_new(network, reason, failure->message));
     g_error_free(failure);
 }
 
@@ -329,7 +330,8 @@ remove_unwanted(Work *work)
             g_strdup(ch_json_string_at(ch_json_item(work->list, i - 1), "network"));
         GError *failure = NULL;
 
-        if (!ch_secondary_is_wanted(work->secondary->vmi, network) &&
+        if (!ch_troubles_have(work->secondary->resting, network) &&
+            !ch_secondary_is_wanted(work->secondary->vmi, network) &&
             !unplug(work, i - 1, &failure))
             note(work, network, DETACH_FAILED, failure);
     }
@@ -346,6 +348,8 @@ add_missing(Work *work)
         gsize index = 0;
         GError *failure = NULL;
 
+        if (ch_troubles_have(work->secondary->resting, network))
+            continue;
         if (ch_json_find_index(work->list, "network", network, &index) != NULL
                 ? !keep(work, index, wish, &failure)
                 : !plug(work, wish, &failure))
@@ -361,7 +365,8 @@ check_pod_network(Work *work)
     const char *network = ch_vmi_pod_network(work->secondary->vmi);
     GError *failure = NULL;
 
-    if ((record->network != NULL && !record->has_no_pod_network) || network == NULL)
+    if ((record->network != NULL && !record->has_no_pod_network) || network == NULL ||
+        ch_troubles_have(work->secondary->resting, network))
         return;
     ch_fail(&failure,
             CH_ERROR_INVALID,

@@ -32,7 +32,8 @@ ch_secondary_annotate(const ChPassEnv *env, const ChRecord *record, ChJson **pod
 typedef struct {
     const ChPassEnv *env;
     const ChJson *vmi;
-    ChRecord *record; /* its attachments change, and are stored */
+    ChRecord *record;      /* its attachments change, and are stored */
+    const ChJson *resting; /* troubles (troubles.h): networks that are left alone for now */
 } ChSecondary;
 
 /**
@@ -41,6 +42,6 @@ typedef struct {
  * keep others from coming and going; its definition is asked for anew at each attempt.
  * @out_is_waiting: (out): look again soon: the agent has not let go of one
  *
- * Returns: (transfer full): the troubles (secondary-plan.h); often empty
+ * Returns: (transfer full): the troubles (troubles.h); often empty
  */
 ChJson *ch_secondary_update(const ChSecondary *secondary, bool *out_is_waiting);

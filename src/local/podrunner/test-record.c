@@ -22,7 +22,8 @@ static const ChRecord sample = {
     .attachments = (char *)"[{\"network\":\"blue\"}]",
     .hotplugs = (char *)"[{\"volume\":\"v\"}]",
     .uses = (char *)"[{\"what\":\"port 1/tcp\"}]",
-    .troubles = (char *)"[{\"network\":\"red\"}]",
+    .troubles = (char *)"[{\"of\":\"red\"}]",
+    .volume_troubles = (char *)"[{\"of\":\"v\"}]",
     .has_host_ports = true,
     .n_failed_dels = 2,
 };
@@ -41,7 +42,8 @@ assert_sample(const ChRecord *record)
     g_assert_cmpstr(record->attachments, ==, "[{\"network\":\"blue\"}]");
     g_assert_cmpstr(record->hotplugs, ==, "[{\"volume\":\"v\"}]");
     g_assert_cmpstr(record->uses, ==, "[{\"what\":\"port 1/tcp\"}]");
-    g_assert_cmpstr(record->troubles, ==, "[{\"network\":\"red\"}]");
+    g_assert_cmpstr(record->troubles, ==, "[{\"of\":\"red\"}]");
+    g_assert_cmpstr(record->volume_troubles, ==, "[{\"of\":\"v\"}]");
     g_assert_true(record->has_host_ports);
     g_assert_cmpint(record->n_failed_dels, ==, 2);
 }
