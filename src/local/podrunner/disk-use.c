@@ -3,17 +3,16 @@
 #include "local/podrunner/disk-use.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <glib/gstdio.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "lib/base/errors.h"
-#include "lib/base/fd.h"
 #include "lib/base/small-file.h"
+#include "lib/linux/block-device.h"
 
-#define VOLUME_FILE      "disk.img"
-#define MAX_NUMBER_BYTES 64
+#define VOLUME_FILE         "disk.img"
+#define MAX_ATTRIBUTE_BYTES 8192
 
 void
 ch_disk_use_clear(ChDiskUse *use)
@@ -29,29 +28,21 @@ file_name(const struct stat *st)
         "file %" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT, (guint64)st->st_dev, (guint64)st->st_ino);
 }
 
-/* (transfer full) (nullable): of a partition, the disk that it is a part of. sysfs: a partition's
- * directory has a file `partition`, and lies in its disk's. */
+/* (transfer full) (nullable): what sysfs says of a block device */
 static char *
-whole_disk(dev_t device)
+read_attribute(dev_t device, const char *attribute)
 {
-    g_autofree char *dir = g_strdup_printf("/sys/dev/block/%u:%u", major(device), minor(device));
-    g_autofree char *mark = g_build_filename(dir, "partition", NULL);
-    g_autofree char *path = g_build_filename(dir, "..", "dev", NULL);
-    g_autofree char *number = NULL;
+    g_autofree char *path =
+        g_strdup_printf("/sys/dev/block/%u:%u/%s", major(device), minor(device), attribute);
+    char *text = ch_small_file_read(path, MAX_ATTRIBUTE_BYTES, NULL, NULL);
 
-    if (!g_file_test(mark, G_FILE_TEST_EXISTS))
-        return NULL;
-    number = ch_small_file_read(path, MAX_NUMBER_BYTES, NULL, NULL);
-    return number != NULL ? g_strconcat("block ", g_strchomp(number), NULL) : NULL;
+    return text != NULL ? g_strchomp(text) : NULL;
 }
 
-/* The kernel lets nobody have it alone while it is mounted, or part of another device. */
 static bool
 check_idle(const char *path, GError **error)
 {
-    ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_EXCL, 0);
-
-    return fd >= 0 || errno != EBUSY ||
+    return ch_block_device_is_idle(path) ||
            ch_fail(error,
                    CH_ERROR_EXISTS,
                    "the device '%s' is in use by this machine: mounted, or part of another device",
@@ -67,6 +58,42 @@ parent_of_volume(const char *path)
     struct stat st;
 
     return g_str_equal(base, VOLUME_FILE) && stat(dir, &st) == 0 ? file_name(&st) : NULL;
+}
+
+static void
+identify_file(const char *path, const struct stat *st, ChDiskUse *out_use)
+{
+    *out_use = (ChDiskUse){
+        .what = file_name(st),
+        .within = S_ISREG(st->st_mode) ? parent_of_volume(path) : NULL,
+    };
+}
+
+/* A loop device is the file behind it. sysfs: a partition's directory has a file `partition`, and
+ * lies in its disk's. */
+static void
+identify_device(dev_t device, ChDiskUse *out_use)
+{
+    g_autofree char *backing = read_attribute(device, "loop/backing_file");
+    g_autofree char *partition = read_attribute(device, "partition");
+    g_autofree char *disk = partition != NULL ? read_attribute(device, "../dev") : NULL;
+    g_auto(ChDiskUse) whole = {0};
+    unsigned int numbers[2];
+    struct stat st;
+
+    if (backing != NULL && stat(backing, &st) == 0) {
+        if (S_ISBLK(st.st_mode))
+            identify_device(st.st_rdev, out_use);
+        else
+            identify_file(backing, &st, out_use);
+        return;
+    }
+    if (disk != NULL && sscanf(disk, "%u:%u", &numbers[0], &numbers[1]) == 2)
+        identify_device(makedev(numbers[0], numbers[1]), &whole);
+    *out_use = (ChDiskUse){
+        .what = g_strdup_printf("block %u:%u", major(device), minor(device)),
+        .within = g_steal_pointer(&whole.what),
+    };
 }
 
 bool
@@ -85,15 +112,9 @@ ch_disk_use_read(const ChClaim *claim, ChDiskUse *out_use, GError **error)
     if (claim->is_block && !check_idle(claim->path, error))
         return false;
     if (claim->is_block)
-        *out_use = (ChDiskUse){
-            .what = g_strdup_printf("block %u:%u", major(st.st_rdev), minor(st.st_rdev)),
-            .within = whole_disk(st.st_rdev),
-        };
+        identify_device(st.st_rdev, out_use);
     else
-        *out_use = (ChDiskUse){
-            .what = file_name(&st),
-            .within = S_ISREG(st.st_mode) ? parent_of_volume(claim->path) : NULL,
-        };
+        identify_file(claim->path, &st, out_use);
     return true;
 }
 

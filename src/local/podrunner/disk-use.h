@@ -12,7 +12,8 @@
 
 /* Owned members, as ChUse's. */
 typedef struct {
-    char *what;   /* "block 8:1", "file 2049:131": device numbers, or file system and inode */
+    char *what;   /* "block 8:1", "file 2049:131": device numbers, or file system and inode; of a
+                     loop device those of its file */
     char *within; /* (nullable): a partition's whole disk; the directory of a disk.img */
 } ChDiskUse;
 
