@@ -268,6 +268,9 @@ def test_wrong_wishes_are_refused(chandler, tmp_path):
     assert "there is no claim 'nosuchclaim'" in chandler.fails("attach", "hotplug", "nosuchclaim", "--no-wait")
     (tmp_path / "disk.qcow2").write_bytes(b"QFI\xfb" + bytes(512))
     assert "is a qcow2 image, and only raw ones" in chandler.fails("attach", "hotplug", str(tmp_path / "disk.qcow2"))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "disk.img").write_bytes(b"QFI\xfb" + bytes(512))
+    assert f"'{tmp_path}/sub/disk.img' is a qcow2 image" in chandler.fails("attach", "hotplug", str(tmp_path / "sub"))
     image = make_image(tmp_path / "named.img", "named")
     assert "lower-case letters, digits and '-'" in chandler.fails("attach", "hotplug", image, "--name", "My_Data")
     assert "--timeout is a number of seconds" in chandler.fails("attach", "hotplug", image, "--timeout", "0")
@@ -296,8 +299,10 @@ def claims_of(chandler):
 def test_disk_belongs_to_one_vm(chandler, tmp_path):
     """Two guests that write to it would destroy it. What is refused leaves nothing; a pod runner that comes later knows whose the
     disk is. A device node in a second pod is another inode, so QEMU's own locks would not help."""
-    with loop_device(make_image(tmp_path / "sole.img", "sole")) as device:
+    image = make_image(tmp_path / "sole.img", "sole")
+    with loop_device(image) as device:
         chandler.ok("attach", "hotplug", device, "--name", "sole")
+        assert "is in use by the VM default/hotplug (volume sole)" in chandler.fails("attach", "hotplug", image, "--name", "behind")
         before = volumes_of(chandler), claims_of(chandler)
         for run in range(2):
             refused = chandler.fails("attach", "hotplug", device, "--name", "again")
@@ -352,12 +357,13 @@ def test_vm_that_waits_keeps_no_disk(chandler, tmp_path):
 
 
 def test_disk_that_all_share(chandler, tmp_path):
-    """Each says so: two disks of one guest stand for two guests."""
+    """Each says so: two disks of one guest stand for two guests. Those who look at the device at once do not take each other for its users."""
     console = shell(chandler, "hotplug")
     with loop_device(make_image(tmp_path / "common.img", "from-common")) as device:
-        chandler.ok("attach", "hotplug", device, "--name", "one", "--shareable")
+        both = [subprocess.Popen([PROGRAM, "attach", "hotplug", device, *options], env=chandler.environment)
+                for options in (("--name", "one", "--shareable"), ("--name", "two", "--read-only"))]
+        assert [process.wait(timeout=60) for process in both] == [0, 0]
         assert "is in use by" in chandler.fails("attach", "hotplug", device, "--name", "greedy")
-        chandler.ok("attach", "hotplug", device, "--name", "two", "--read-only")
         target = status_of(chandler, "two")["target"]
         guest_reads(console, target, "from-common")
         console.send(f"echo x 2>/dev/null >/dev/{target}; echo written-$?\n")
@@ -395,6 +401,24 @@ def test_volume_that_is_refused_holds_up_no_other(chandler, tmp_path):
     wait(lambda: status_of(chandler, "held")["phase"] == "Ready", "it went on")
     for volume in ("later", "held"):
         chandler.ok("detach", "hotplug", volume)
+
+
+def test_detach_that_was_cut_off_goes_on(chandler, tmp_path):
+    """The volume has left the specification by then, and its claim is gone, but the guest still has it: here for want of an agent."""
+    path = make_image(tmp_path / "slow.img", "slow")
+    chandler.ok("attach", "hotplug", path)
+    agent = chandler.pid_of("virt-handler")
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        for _ in range(2):
+            late = chandler.fails("detach", "hotplug", "slow", "--timeout", "2")
+            assert "is not detached after 2 s" in late and "'chandler detach hotplug slow' waits again" in late
+            assert "slow" not in volumes_of(chandler) and "hotplug-slow" not in claims_of(chandler)
+        assert "'slow' is just being detached" in chandler.fails("attach", "hotplug", path)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    assert 'volume "slow" detached' in chandler.ok("detach", "hotplug", "slow")
+    assert status_of(chandler, "slow") is None
 
 
 def test_what_is_amiss_later_is_told_once(chandler, tmp_path):

@@ -34,14 +34,16 @@ ch_attach_defer_interrupt(void)
 
 /* --- words ------------------------------------------------------------------------------------ */
 
-/* What undoes it. */
+/* What undoes it, or goes on with it. */
 static char *
 advice(const ChAttachWait *wait)
 {
-    return wait->attaches ? g_strdup_printf("it goes on trying; 'chandler detach %s %s' ends that",
-                                            wait->vm,
-                                            wait->volume)
-                          : g_strdup("it goes on trying");
+    return wait->attaches
+               ? g_strdup_printf(
+                     "it goes on trying; 'chandler detach %s %s' ends that", wait->vm, wait->volume)
+               : g_strdup_printf("it goes on trying; 'chandler detach %s %s' waits again",
+                                 wait->vm,
+                                 wait->volume);
 }
 
 static void

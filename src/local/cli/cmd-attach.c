@@ -16,6 +16,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/fd.h"
+#include "lib/linux/block-device.h"
 #include "local/cli/attach-wait.h"
 #include "local/cli/cli.h"
 #include "local/cli/network-edit.h"
@@ -27,6 +28,7 @@
 
 #define MAX_LIMIT_S       86400
 #define TAKE_BACK_LIMIT_S 15
+#define OPEN_FLAGS        (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 
 typedef struct {
     ChClient *client;
@@ -66,13 +68,10 @@ claim_path(const Context *context, const char *name)
     return ch_cli_resource_path(ch_cli_resource_by_name("pvc"), context->cli->namespace_, name);
 }
 
-/* The kernel lets nobody have it alone while it is mounted, or part of another device. */
 static bool
-is_idle(const char *path, GError **error)
+check_idle(const char *path, GError **error)
 {
-    ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_EXCL, 0);
-
-    return fd >= 0 || errno != EBUSY ||
+    return ch_block_device_is_idle(path) ||
            ch_fail(error,
                    CH_ERROR_INVALID,
                    "the device '%s' is in use: mounted, or part of another device",
@@ -96,29 +95,30 @@ is_raw(int fd, const char *path, GError **error)
                    path);
 }
 
+/* A directory stands for its disk.img. */
 static bool
 measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **error)
 {
-    ch_autofd int fd = g_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    ch_autofd int dir = g_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    g_autofree char *data = dir >= 0 ? g_build_filename(path, "disk.img", NULL) : g_strdup(path);
+    ch_autofd int fd =
+        dir >= 0 ? openat(dir, "disk.img", OPEN_FLAGS | O_NOFOLLOW) : g_open(path, OPEN_FLAGS, 0);
     struct stat st;
-    struct stat image = {0};
-    off_t end = 0;
+    off_t end;
 
+    if (dir >= 0 && (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+        return ch_fail(error, CH_ERROR_INVALID, "the directory '%s' has no file disk.img", path);
     if (fd < 0 || fstat(fd, &st) < 0)
         return ch_fail_errno(error, errno, "open '%s'", path);
-    if (S_ISDIR(st.st_mode) &&
-        (fstatat(fd, "disk.img", &image, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(image.st_mode)))
-        return ch_fail(error, CH_ERROR_INVALID, "the directory '%s' has no file disk.img", path);
-    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode) && !S_ISDIR(st.st_mode))
+    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
         return ch_fail(error,
                        CH_ERROR_INVALID,
                        "'%s' is neither a file, nor a block device, nor a directory with a file "
                        "disk.img",
                        path);
-    if (S_ISBLK(st.st_mode) ? !is_idle(path, error)
-                            : S_ISREG(st.st_mode) && !is_raw(fd, path, error))
+    if (S_ISBLK(st.st_mode) ? !check_idle(path, error) : !is_raw(fd, data, error))
         return false;
-    end = S_ISDIR(st.st_mode) ? image.st_size : lseek(fd, 0, SEEK_END);
+    end = lseek(fd, 0, SEEK_END);
     *out_is_block = S_ISBLK(st.st_mode);
     *out_n_bytes = end > 0 ? (guint64)end : 0;
     return true;
@@ -424,8 +424,8 @@ detach_volume(const Context *context, GError **error)
     is_edited =
         ch_vm_edit(context->client, context->cli, context->vm, remove_volume, &removal, error);
     claim = removal.claim;
-    if (!is_edited || (context->limit_s > 0 && !wait_detached(context, context->limit_s, error)) ||
-        !remove_claim_of_ours(context, claim, error))
+    if (!is_edited || (claim != NULL && !remove_claim_of_ours(context, claim, error)) ||
+        (context->limit_s > 0 && !wait_detached(context, context->limit_s, error)))
         return false;
     printf("volume \"%s\" %s\n",
            context->volume,
@@ -437,7 +437,10 @@ detach_volume(const Context *context, GError **error)
 static bool
 choose(const ChJson *vmi, const char *name, bool is_network, bool *out_is_network, GError **error)
 {
-    const bool has_volume = ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL;
+    /* An earlier detach may have left one that is still going. */
+    const bool has_volume =
+        ch_json_find(ch_json_at(vmi, "spec", "volumes"), "name", name) != NULL ||
+        ch_vmi_volume_status(vmi, name) != NULL;
 
     if (!is_network && !has_volume && !ch_vmi_has_network(vmi, name))
         return ch_fail(error,

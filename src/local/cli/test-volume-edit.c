@@ -176,6 +176,22 @@ test_what_cannot_be_detached(void)
     g_assert_null(claim);
 }
 
+/* A second `detach` goes on waiting; nothing else may have the name until then. */
+static void
+test_one_that_is_going(void)
+{
+    g_autoptr(ChJson) vmi = parse_json("{'spec':{'volumes':[]},'status':{'volumeStatus':[{'name':"
+                                       "'data','phase':'UnMountedFromPod'}]}}");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *claim = NULL;
+
+    g_assert_true(ch_vmi_remove_volume(vmi, "data", &claim, NULL));
+    g_assert_null(claim);
+    g_assert_false(ch_vmi_add_volume(vmi, &(ChVolumeEdit){"data", "c", "virtio"}, &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_EXISTS);
+    assert_json(ch_json_at(vmi, "spec"), "{'volumes':[],'domain':{'devices':{'disks':[]}}}");
+}
+
 static void
 test_claim(void)
 {
@@ -203,6 +219,7 @@ main(int argc, char **argv)
     g_test_add_func("/volume-edit/shared-disks", test_shared_disks);
     g_test_add_func("/volume-edit/there-and-back", test_there_and_back);
     g_test_add_func("/volume-edit/what-cannot-be-detached", test_what_cannot_be_detached);
+    g_test_add_func("/volume-edit/one-that-is-going", test_one_that_is_going);
     g_test_add_func("/volume-edit/claim", test_claim);
     return g_test_run();
 }

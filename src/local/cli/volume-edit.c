@@ -74,6 +74,12 @@ ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error)
                        CH_ERROR_EXISTS,
                        "the VM has a volume '%s' already: choose another name by --name",
                        name);
+    if (ch_vmi_volume_status(vmi, name) != NULL)
+        return ch_fail(error,
+                       CH_ERROR_EXISTS,
+                       "the VM's volume '%s' is just being detached: wait, or choose another name "
+                       "by --name",
+                       name);
     return ch_json_find(interfaces, "name", name) == NULL ||
            ch_fail(error,
                    CH_ERROR_EXISTS,
@@ -159,9 +165,6 @@ fail_no_volume(const ChJson *vmi, const char *name, GError **error)
             g_string_append_printf(
                 plugged, "%s%s", plugged->len > 0 ? ", " : "", ch_json_string_at(volume, "name"));
     }
-    if (ch_vmi_volume_status(vmi, name) != NULL)
-        return ch_fail(
-            error, CH_ERROR_NOT_FOUND, "the volume '%s' is being taken out already", name);
     return ch_fail(error,
                    CH_ERROR_NOT_FOUND,
                    "the VM has no volume '%s': %s%s",
@@ -180,7 +183,7 @@ ch_vmi_remove_volume(ChJson *vmi, const char *name, char **out_claim, GError **e
     const ChJson *claim = ch_json_at(volume, "persistentVolumeClaim");
 
     if (volume == NULL)
-        return fail_no_volume(vmi, name, error);
+        return ch_vmi_volume_status(vmi, name) != NULL || fail_no_volume(vmi, name, error);
     if (!ch_json_bool_at(claim, false, "hotpluggable"))
         return ch_fail(error,
                        CH_ERROR_INVALID,

@@ -33,7 +33,8 @@ typedef struct {
     bool is_shareable; /* others may have the disk too, if they say so */
 } ChVolumeEdit;
 
-/* Returns: false with CH_ERROR_EXISTS: the VM has a volume, disk or NIC of this name */
+/* Returns: false with CH_ERROR_EXISTS: the VM has a volume, disk or NIC of this name, or loses it
+ */
 bool ch_vmi_check_name_free(const ChJson *vmi, const char *name, GError **error);
 
 /* Returns: false with CH_ERROR_EXISTS: a volume of the VM stands for it already */
@@ -46,8 +47,8 @@ const char *ch_vmis_find_claim_user(const ChJson *vmis, const char *claim);
 bool ch_vmi_add_volume(ChJson *vmi, const ChVolumeEdit *edit, GError **error);
 
 /**
- * ch_vmi_remove_volume:
- * @out_claim: (out) (transfer full)
+ * ch_vmi_remove_volume: of one that is just going: nothing.
+ * @out_claim: (out) (transfer full) (nullable): NULL: it is going already
  *
  * Returns: false with CH_ERROR_NOT_FOUND, and what there is, or CH_ERROR_INVALID: it was not
  * plugged in
