@@ -296,19 +296,35 @@ def claims_of(chandler):
     return {claim["metadata"]["name"] for claim in json.loads(chandler.ok("get", "pvc", "-o", "json"))["items"]}
 
 
+def record_of(chandler):
+    uid, = chandler.vmi("hotplug")["status"]["activePods"]
+    return os.path.join(chandler.state, "podrunner", "run", uid, "record.json")
+
+
+def forget_uses(chandler):
+    """The record becomes one of an earlier version, which did not know whose disks are."""
+    with open(record_of(chandler), encoding="utf-8") as file:
+        record = json.load(file)
+    del record["uses"]
+    with open(record_of(chandler), "w", encoding="utf-8") as file:
+        json.dump(record, file)
+
+
 def test_disk_belongs_to_one_vm(chandler, tmp_path):
     """Two guests that write to it would destroy it. What is refused leaves nothing; a pod runner that comes later knows whose the
-    disk is. A device node in a second pod is another inode, so QEMU's own locks would not help."""
+    disk is, or finds out. A device node in a second pod is another inode, so QEMU's own locks would not help."""
     image = make_image(tmp_path / "sole.img", "sole")
     with loop_device(image) as device:
         chandler.ok("attach", "hotplug", device, "--name", "sole")
         assert "is in use by the VM default/hotplug (volume sole)" in chandler.fails("attach", "hotplug", image, "--name", "behind")
         before = volumes_of(chandler), claims_of(chandler)
-        for run in range(2):
+        for run in range(3):
             refused = chandler.fails("attach", "hotplug", device, "--name", "again")
             assert f"'{device}' is in use by the VM default/hotplug (volume sole)" in refused and "shareable" in refused
             assert (volumes_of(chandler), claims_of(chandler)) == before
-            if run == 0:
+            if run == 1:
+                forget_uses(chandler)
+            if run < 2:
                 pid = chandler.pid_of("chandler-podrunner")
                 os.kill(pid, signal.SIGKILL)
                 wait(lambda old=pid: chandler.pid_of("chandler-podrunner") not in (0, old), "it is started anew")
@@ -425,8 +441,7 @@ def test_what_is_amiss_later_is_told_once(chandler, tmp_path):
     """Here a file that is gone when its pod is to be made anew. The guest has it open."""
     path = make_image(tmp_path / "lost.img", "lost")
     chandler.ok("attach", "hotplug", path)
-    uid, = chandler.vmi("hotplug")["status"]["activePods"]
-    with open(os.path.join(chandler.state, "podrunner", "run", uid, "record.json"), encoding="utf-8") as file:
+    with open(record_of(chandler), encoding="utf-8") as file:
         plugged = json.loads(json.load(file)["hotplugs"])
     os.unlink(path)
     os.kill(next(item["pid"] for item in plugged if item["volume"] == "lost"), signal.SIGKILL)

@@ -286,9 +286,15 @@ bring_up(const ChVolumePods *pods,
          bool *out_is_waiting,
          GError **error)
 {
-    if (!is_running(attachment)) {
-        if (!ch_volume_use_take(pods, claim, ch_json_string_at(attachment, "volume"), error) ||
-            !start(pods, claim, attachment, error))
+    const char *volume = ch_json_string_at(attachment, "volume");
+    const bool is_up = is_running(attachment);
+
+    /* One that an earlier version plugged in has no use on record. */
+    if ((!is_up || !ch_volume_use_is_taken(pods, volume)) &&
+        !ch_volume_use_take(pods, claim, volume, error))
+        return false;
+    if (!is_up) {
+        if (!start(pods, claim, attachment, error))
             return false;
         *out_is_waiting = true;
         return save_hotplugs(pods->env, pods->record, list, error);

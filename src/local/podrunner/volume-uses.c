@@ -39,6 +39,15 @@ ch_volume_use_take(const ChVolumePods *pods,
 }
 
 bool
+ch_volume_use_is_taken(const ChVolumePods *pods, const char *volume)
+{
+    g_auto(GStrv) purposes = ch_uses_purposes(pods->env->uses, pods->record);
+    g_autofree char *purpose = g_strconcat(PURPOSE, volume, NULL);
+
+    return g_strv_contains((const char *const *)purposes, purpose);
+}
+
+bool
 ch_volume_uses_trim(const ChVolumePods *pods, const ChJson *attachments)
 {
     g_auto(GStrv) purposes = ch_uses_purposes(pods->env->uses, pods->record);

@@ -25,6 +25,9 @@ bool ch_volume_use_take(const ChVolumePods *pods,
                         const char *volume,
                         GError **error);
 
+/* Whether the VM has a disk for this volume already. */
+bool ch_volume_use_is_taken(const ChVolumePods *pods, const char *volume);
+
 /* Those of volumes that are not wanted anymore and have no pod. Returns: whether any went */
 bool ch_volume_uses_trim(const ChVolumePods *pods, const ChJson *attachments);
 
