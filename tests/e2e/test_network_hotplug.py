@@ -129,6 +129,14 @@ def edit(chandler, change):
     wait(tried, "it is edited")
 
 
+def plug_claim(chandler, name, claim):
+    """Into a VM without other volumes, as somebody does who does not ask the command."""
+    volume = {"name": name, "persistentVolumeClaim": {"claimName": claim, "hotpluggable": True}}
+    chandler.kubectl("patch", "vmi", "nic", "--type=json", "-p", json.dumps([
+        {"op": "add", "path": "/spec/volumes", "value": [volume]},
+        {"op": "add", "path": "/spec/domain/devices/disks", "value": [{"name": name, "disk": {"bus": "virtio"}}]}]))
+
+
 class Mark:
     n = 0
 
@@ -298,6 +306,20 @@ def test_name_of_a_volume(chandler, tmp_path):
     assert 'volume "data" detached' in chandler.ok("detach", "nic", "data")
 
 
+def test_volume_with_the_name_of_a_nic(chandler, tmp_path):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+             "metadata": {"name": "clash", "annotations": {"chandler.dev/path": str(tmp_path / "clash.img")}},
+             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    with open(tmp_path / "clash.img", "wb") as file:
+        file.truncate(1 << 20)
+    (tmp_path / "claim.yaml").write_text(yaml.safe_dump(claim))
+    chandler.ok("apply", str(tmp_path / "claim.yaml"))
+    nic = spec_names(chandler)[0][0]
+    plug_claim(chandler, nic, "clash")
+    wait(lambda: f"volume '{nic}': the VM has an interface of this name" in chandler.ok("get", "events"), "an event says so")
+    assert 'volume "' + nic in chandler.ok("detach", "nic", nic)
+
+
 def test_no_room_for_more(chandler):
     """A domain has so many PCIe ports."""
     names = [f"more{n}" for n in range(8)]
@@ -372,10 +394,7 @@ def test_claim_that_is_missing_does_not_hurry_it(chandler, plugins, tmp_path):
     """What is waited for is looked at twice a second; plugins that fail are asked less and less often meanwhile."""
     asked = tmp_path / "asked"
     plugins.replace("slow", f"[ $CNI_COMMAND = DEL ] || {{ echo >>{asked}; exit 1; }}")
-    volume = {"name": "none", "persistentVolumeClaim": {"claimName": "none", "hotpluggable": True}}
-    chandler.kubectl("patch", "vmi", "nic", "--type=json", "-p", json.dumps([
-        {"op": "add", "path": "/spec/volumes", "value": [volume]},
-        {"op": "add", "path": "/spec/domain/devices/disks", "value": [{"name": "none", "disk": {"bus": "virtio"}}]}]))
+    plug_claim(chandler, "none", "none")
     assert "the CNI plugin 'slow' failed" in chandler.fails("attach", "nic", "--network", "slow")
     time.sleep(10)
     assert 2 <= len(asked.read_text()) <= 8

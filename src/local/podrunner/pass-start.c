@@ -48,7 +48,7 @@ ch_pass_step_accept(ChPass *pass, GError **error)
     g_autofree char *uuid = g_uuid_string_random();
     const int64_t now_us = ch_time_wall_us();
 
-    if (!ch_vmi_check_volumes(vmi, error) || !set_network_defaults(pass, vmi, error) ||
+    if (!set_network_defaults(pass, vmi, error) || !ch_vmi_check_volumes(vmi, error) ||
         !ch_vmi_set_defaults(vmi, pass->env->architecture, uuid, error))
         return false;
     ch_vmi_clear_failure(vmi);

@@ -72,6 +72,10 @@ test_what_cannot_be_had(void)
         SPEC("{\"name\":\"a\",\"masquerade\":{}}",
              "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"x\"}}]"),
         SPEC("", "\"networks\":[{\"name\":\"a\"}]"),
+        SPEC("",
+             "\"networks\":[{\"name\":\"a\",\"multus\":{\"networkName\":\"x\"}},"
+             "{\"name\":\"a\",\"multus\":{\"networkName\":\"y\"}}]"),
+        SPEC("{\"name\":\"default\",\"bridge\":{}},{\"name\":\"default\",\"bridge\":{}}", POD),
         SPEC("", "\"networks\":[{\"pod\":{}}]"),
         SPEC("", "\"networks\":[{\"multus\":{\"networkName\":\"x\"}}]"),
         SPEC("{\"name\":\"../a\",\"bridge\":{}}", "\"networks\":[{\"name\":\"../a\",\"pod\":{}}]"),

@@ -30,7 +30,8 @@ test_case(gconstpointer data)
 {
     const struct Case *c = data;
     g_autofree char *text = g_strdup_printf(
-        "{\"spec\":{\"volumes\":[{\"name\":\"ok\",\"emptyDisk\":{}},{\"name\":\"v\",%s}]}}",
+        "{\"spec\":{\"volumes\":[{\"name\":\"ok\",\"emptyDisk\":{}},{\"name\":\"v\",%s}],"
+        "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"nic\"}]}}}}",
         c->volume);
     g_autoptr(ChJson) vmi = parse_json(text);
     g_autoptr(GError) error = NULL;
@@ -42,6 +43,23 @@ test_case(gconstpointer data)
     g_assert_nonnull(strstr(error->message, c->sentence));
 }
 
+static void
+test_name_of_an_interface(void)
+{
+    g_autoptr(ChJson) vmi =
+        parse_json("{'spec':{'volumes':[{'name':'red','emptyDisk':{}}],"
+                   "'domain':{'devices':{'interfaces':[{'name':'red','bridge':{}}]}}}}");
+    g_autoptr(GError) error = NULL;
+
+    g_assert_false(ch_vmi_check_volumes(vmi, &error));
+    g_assert_error(error, CH_ERROR, CH_ERROR_INVALID);
+    g_assert_cmpstr(error->message,
+                    ==,
+                    "volume 'red': the VM has an interface of this name, and its devices' names "
+                    "are of one set");
+    g_assert_true(ch_vmi_check_volume_name(vmi, "blue", NULL));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -51,5 +69,6 @@ main(int argc, char **argv)
 
         g_test_add_data_func(path, &cases[i], test_case);
     }
+    g_test_add_func("/vmi-volumes/name-of-an-interface", test_name_of_an_interface);
     return g_test_run();
 }

@@ -139,6 +139,16 @@ check_network(const ChJson *network, GError **error)
                    name);
 }
 
+/* By its name guest, agent and plugins know it. */
+static bool
+is_first(const ChJson *list, const ChJson *item, GError **error)
+{
+    const char *name = ch_json_string_at(item, "name");
+
+    return ch_json_find(list, "name", name) == item ||
+           ch_fail(error, CH_ERROR_INVALID, "the VM has two networks or interfaces '%s'", name);
+}
+
 bool
 ch_vmi_check_networks(const ChJson *vmi, GError **error)
 {
@@ -149,7 +159,7 @@ ch_vmi_check_networks(const ChJson *vmi, GError **error)
     for (gsize i = 0; i < ch_json_length(networks); i++) {
         const ChJson *network = ch_json_item(networks, i);
 
-        if (!check_network(network, error))
+        if (!check_network(network, error) || !is_first(networks, network, error))
             return false;
         n_pod += ch_json_is_object(ch_json_at(network, "pod"));
         if (n_pod > 1)
@@ -164,7 +174,9 @@ ch_vmi_check_networks(const ChJson *vmi, GError **error)
                        "there are more than %d secondary networks",
                        CH_MULTUS_MAX_NETWORKS);
     for (gsize i = 0; i < ch_json_length(interfaces); i++) {
-        if (!check_interface(vmi, ch_json_item(interfaces, i), error))
+        const ChJson *interface = ch_json_item(interfaces, i);
+
+        if (!check_interface(vmi, interface, error) || !is_first(interfaces, interface, error))
             return false;
     }
     return true;

@@ -29,8 +29,19 @@ source_of(const ChJson *volume)
     return NULL;
 }
 
+bool
+ch_vmi_check_volume_name(const ChJson *vmi, const char *name, GError **error)
+{
+    const ChJson *interfaces = ch_json_at(vmi, "spec", "domain", "devices", "interfaces");
+
+    return ch_json_find(interfaces, "name", name) == NULL ||
+           ch_fail(error,
+                   CH_ERROR_INVALID,
+                   "the VM has an interface of this name, and its devices' names are of one set");
+}
+
 static bool
-check(const ChJson *volume, GError **error)
+check_kind(const ChJson *volume, GError **error)
 {
     const char *name = ch_json_string_at(volume, "name");
     const char *source = source_of(volume);
@@ -60,8 +71,15 @@ ch_vmi_check_volumes(const ChJson *vmi, GError **error)
     const ChJson *volumes = ch_json_at(vmi, "spec", "volumes");
 
     for (gsize i = 0; i < ch_json_length(volumes); i++) {
-        if (!check(ch_json_item(volumes, i), error))
+        const ChJson *volume = ch_json_item(volumes, i);
+        const char *name = ch_json_string_at(volume, "name");
+
+        if (!check_kind(volume, error))
             return false;
+        if (!ch_vmi_check_volume_name(vmi, name, error)) {
+            g_prefix_error(error, "volume '%s': ", name);
+            return false;
+        }
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * vmi-volumes: which kinds of volumes a VMI can have on one machine.
+ * vmi-volumes: which volumes a VMI can have on one machine: their kinds and names.
  *
  * Pure. Thread: any.
  */
@@ -9,6 +9,9 @@
 #pragma once
 
 #include "lib/json/json.h"
+
+/* Returns: false with CH_ERROR_INVALID: an interface of the VM has the name */
+bool ch_vmi_check_volume_name(const ChJson *vmi, const char *name, GError **error);
 
 /* Returns: false with CH_ERROR_INVALID and one sentence for people: the volume, and what is
  * possible instead */

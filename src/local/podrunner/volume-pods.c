@@ -19,6 +19,7 @@
 #include "local/podrunner/hotplug.h"
 #include "local/podrunner/pod-layout.h"
 #include "local/podrunner/pod-object.h"
+#include "local/podrunner/vmi-volumes.h"
 #include "local/podrunner/volume-uses.h"
 
 #define SOCKET        "hp.sock"
@@ -358,7 +359,8 @@ add_volume(const ChVolumePods *pods,
     if (ch_hotplug_find(list, volume) == NULL) {
         if (ch_json_length(list) >= CH_HOTPLUG_MAX_VOLUMES)
             return ch_fail(error, CH_ERROR_LIMIT, "too many volumes are plugged in");
-        if (!is_name_free(volume, error) || !ch_volume_use_take(pods, claim, volume, error) ||
+        if (!is_name_free(volume, error) || !ch_vmi_check_volume_name(pods->vmi, volume, error) ||
+            !ch_volume_use_take(pods, claim, volume, error) ||
             !create_pod(pods, claim, volume, list, error))
             return false;
     }
