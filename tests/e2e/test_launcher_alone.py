@@ -246,10 +246,14 @@ def test_libvirtd_that_dies_is_started_anew(pod):
     time.sleep(1)  # until the start's last event is here
     n_events = len(pod.notify.events)
     os.kill(pod.find("libvirtd"), signal.SIGKILL)
-    pod.notify.wait_state("Running", "Unknown", n_events)
-    wait_until(pod, lambda: ((pod.domain_or_none() or {}).get("Status") or {}).get("Status") == "Running")
-    wait_until(pod, lambda: pod.act("KillVirtualMachine", manifest).success)  # libvirtd is up before it has found QEMU again
-    pod.notify.wait_state("Shutoff", "Destroyed", n_events)
+    wait_until(pod, lambda: len(pod.notify.events) > n_events)
+
+    def is_off():
+        return ((pod.domain_or_none() or {}).get("Status") or {}).get("Status") == "Shutoff"
+
+    # it is up before it has found QEMU again; and seldom, on a busy machine, libvirt 9.0 ends the guest that it finds
+    wait_until(pod, lambda: pod.act("KillVirtualMachine", manifest).success or is_off())
+    pod.notify.wait(lambda domain: domain["Status"]["Status"] == "Shutoff", n_events)
     assert pod.act("DeleteVirtualMachine", manifest).success
     assert pod.process.wait(PATIENCE) == 0
 
@@ -277,7 +281,7 @@ def test_agent_that_comes_late_gets_the_events():
         put_images(pod)
         assert pod.act("SyncVirtualMachine", vmi()).success
         assert pod.domain()["Status"]["Status"] == "Running"
-        time.sleep(2)
+        time.sleep(2)  # or so long that the first event was given up
         pod.serve_notify()
         pod.notify.wait_state("Running", "Unknown")
         # not that it was once defined, and shut off: that would look like its end

@@ -31,6 +31,7 @@ struct ChNotifier {
     ChNotifierFunc func;
     gpointer data;
     ChWorker *worker;
+    bool is_known; /* the agent has been told of the domain; the worker's */
 
     pthread_mutex_t lock;   /* guards all below */
     ChGrpcChannel *channel; /* (nullable): set by the worker alone, which may read it unlocked */
@@ -193,7 +194,7 @@ pause_before_retry(ChNotifier *notifier)
     return goes_on;
 }
 
-/* Reads the domain, and tells of it. */
+/* Reads the domain, and tells of it: the first time that there is one. */
 static Attempt
 attempt(ChNotifier *notifier, const Event *event, bool *out_is_deleted, GError **error)
 {
@@ -202,6 +203,7 @@ attempt(ChNotifier *notifier, const Event *event, bool *out_is_deleted, GError *
     g_autofree char *text = NULL;
     Kubevirt__Notify__V1__DomainEventRequest request =
         KUBEVIRT__NOTIFY__V1__DOMAIN_EVENT_REQUEST__INIT;
+    Attempt result;
 
     if (!ch_report_event(&notifier->reporter, &text, out_is_deleted, error)) {
         g_prefix_error(error, "read the domain: ");
@@ -209,8 +211,10 @@ attempt(ChNotifier *notifier, const Event *event, bool *out_is_deleted, GError *
     }
     request.domain_json.data = (uint8_t *)text;
     request.domain_json.len = strlen(text);
-    request.event_type = event->is_added ? added : modified;
-    return send_once(notifier, &request, error);
+    request.event_type = event->is_added || !notifier->is_known ? added : modified;
+    result = send_once(notifier, &request, error);
+    notifier->is_known = notifier->is_known || result == TOLD;
+    return result;
 }
 
 /* Each attempt tells how the domain is then: an agent that comes back must not take an old state of
