@@ -90,7 +90,8 @@ def test_thousand_vms(stage):
     writes = len(tail.writes)
     handler.stop()
     handler = stage.start_handler()
-    harness.wait_for(lambda: usage(handler.popen.pid)[2] - idle[2] >= 2 * len(names), "connection and pipe of each VM", PATIENCE)
+    harness.wait_for(lambda: handler.text().count("VMI is in phase: Running") >= len(names), "a look at each VM", PATIENCE)
+    harness.wait_for(lambda: usage(handler.popen.pid)[2] - idle[2] >= len(names), "the pipe of each VM", PATIENCE)
     tail.wait_quiet(QUIET, PATIENCE)
     assert [kind_of(write) for write in tail.writes[writes:] if write["path"] != NODE] == []
     assert set(phases(stage).values()) == {"Running"}
