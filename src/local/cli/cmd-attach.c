@@ -28,7 +28,6 @@
 
 #define MAX_LIMIT_S       86400
 #define TAKE_BACK_LIMIT_S 15
-#define OPEN_FLAGS        (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 
 typedef struct {
     ChClient *client;
@@ -101,8 +100,9 @@ measure(const char *path, bool *out_is_block, guint64 *out_n_bytes, GError **err
 {
     ch_autofd int dir = g_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     g_autofree char *data = dir >= 0 ? g_build_filename(path, "disk.img", NULL) : g_strdup(path);
-    ch_autofd int fd =
-        dir >= 0 ? openat(dir, "disk.img", OPEN_FLAGS | O_NOFOLLOW) : g_open(path, OPEN_FLAGS, 0);
+    ch_autofd int fd = dir >= 0
+                           ? openat(dir, "disk.img", O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+                           : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     off_t end;
 

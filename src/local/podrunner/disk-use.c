@@ -3,7 +3,6 @@
 #include "local/podrunner/disk-use.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -69,6 +68,19 @@ identify_file(const char *path, const struct stat *st, ChDiskUse *out_use)
     };
 }
 
+/* As sysfs writes it: "8:1". */
+static bool
+parse_device(const char *text, dev_t *out_device)
+{
+    char *colon = NULL;
+    const guint64 n_major = g_ascii_strtoull(text, &colon, 10);
+
+    if (*colon != ':')
+        return false;
+    *out_device = makedev((unsigned)n_major, (unsigned)g_ascii_strtoull(colon + 1, NULL, 10));
+    return true;
+}
+
 /* A loop device is the file behind it. sysfs: a partition's directory has a file `partition`, and
  * lies in its disk's. */
 static void
@@ -78,7 +90,7 @@ identify_device(dev_t device, ChDiskUse *out_use)
     g_autofree char *partition = read_attribute(device, "partition");
     g_autofree char *disk = partition != NULL ? read_attribute(device, "../dev") : NULL;
     g_auto(ChDiskUse) whole = {0};
-    unsigned int numbers[2];
+    dev_t disk_device;
     struct stat st;
 
     if (backing != NULL && stat(backing, &st) == 0) {
@@ -88,8 +100,8 @@ identify_device(dev_t device, ChDiskUse *out_use)
             identify_file(backing, &st, out_use);
         return;
     }
-    if (disk != NULL && sscanf(disk, "%u:%u", &numbers[0], &numbers[1]) == 2)
-        identify_device(makedev(numbers[0], numbers[1]), &whole);
+    if (disk != NULL && parse_device(disk, &disk_device))
+        identify_device(disk_device, &whole);
     *out_use = (ChDiskUse){
         .what = g_strdup_printf("block %u:%u", major(device), minor(device)),
         .within = g_steal_pointer(&whole.what),
