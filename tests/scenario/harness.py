@@ -50,6 +50,11 @@ def wait_for(condition, what, deadline=DEADLINE):
         time.sleep(0.02)
 
 
+def whole_lines(text):
+    """But for the last one while it is being written."""
+    return text.split("\n")[:-1]
+
+
 class Process:
     """A program of ours, with its output in a file, ended at the latest with the test."""
 
@@ -131,8 +136,7 @@ class ApiServer(Process):
 
     def writes(self):
         """All write requests so far, the harness's own left out."""
-        with open(self.record) as lines:
-            records = [json.loads(line) for line in lines if line.endswith("\n")]
+        records = [json.loads(line) for line in whole_lines(self.record.read_text())]
         return [r for r in records if r.get("userAgent") != "scenario"]
 
     def patch_vmi(self, patch, name="vm"):
@@ -225,8 +229,8 @@ class Handler(Process):
         return "Starting virt-handler vms controller." in self.text()
 
     def lines(self):
-        """The log as documents; a line that is none fails."""
-        return [json.loads(line) for line in self.text().splitlines() if not line.startswith("panic:")]
+        """The log as documents; a line that is none fails, unless it is being written."""
+        return [json.loads(line) for line in whole_lines(self.text()) if not line.startswith("panic:")]
 
 
 class Level:
@@ -322,7 +326,7 @@ class Launcher(Process):
     def rpcs(self):
         if not self.rpc_log.exists():
             return []
-        return [json.loads(line) for line in self.rpc_log.read_text().splitlines()]
+        return [json.loads(line) for line in whole_lines(self.rpc_log.read_text())]
 
     def count(self, method):
         return sum(1 for rpc in self.rpcs() if rpc["method"] == method)
