@@ -52,6 +52,8 @@ set -eu
 root=$1; shift
 mount --make-rprivate /
 mount --bind "$root/run" /run
+# As a pod without KVM: libvirt would ask QEMU again and again why a device that it may open is of no use.
+if [[ -e /dev/kvm ]]; then (umask 077 && : >"$root/no-kvm") && mount --bind "$root/no-kvm" /dev/kvm; fi
 for file in passwd group; do
     grep -v ':107:' /etc/$file > "$root/$file" || true
     mount --bind "$root/$file" /etc/$file
