@@ -162,9 +162,10 @@ fake_all_start_server(FakeAll *all)
 {
     g_autofree char *channel =
         fake_all_path(all, "root/" FAKE_ALL_PRIVATE "/downwardmetrics-channel");
-    const int metrics_fd = fake_pod_listen(channel, "downwardmetrics.sock");
+    const int metrics_fd = fake_pod_listen_with(channel, "downwardmetrics.sock", SOMAXCONN);
     const int passt_fd = fake_passt_listen(all->pod.root, "vm.socket.repair");
 
+    g_assert_cmpint(listen(passt_fd, SOMAXCONN), ==, 0); /* who accepts may be late */
     all->server = fork();
     if (all->server == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -54,10 +54,10 @@ fake_disk_run(const FakeDisk *disk, int ready_fd)
         fake_pod_must(mount(volume, volume, NULL, MS_BIND, NULL) == 0, "bind mount a volume");
     }
     if (!disk->has_own_mounts)
-        fd = fake_pod_listen(disk->empty_dir, disk->name);
+        fd = fake_pod_listen_with(disk->empty_dir, disk->name, fake_pod_backlog(disk->accepts));
     fake_pod_must(chroot(disk->root) == 0 && chdir("/") == 0, "chroot");
     if (disk->has_own_mounts)
-        fd = fake_pod_listen("/run/sockets", disk->name);
+        fd = fake_pod_listen_with("/run/sockets", disk->name, fake_pod_backlog(disk->accepts));
     fake_pod_must(write(ready_fd, "x", 1) == 1, "say ready");
     fake_pod_serve(fd, disk->accepts);
 }

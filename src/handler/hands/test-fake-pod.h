@@ -26,6 +26,8 @@
 
 #include "lib/linux/test-tree.h"
 
+#define FAKE_POD_BACKLOG 16 /* connections that wait, where nobody accepts them */
+
 typedef struct {
     char *dir;      /* temporary: pods/ and root/ */
     char *pods_dir; /* dir/pods */
@@ -33,7 +35,7 @@ typedef struct {
     char *sockets;  /* kubelet's directory `sockets` of the pod */
     pid_t pid;      /* of the launcher, 0: none */
     pid_t heir;     /* of its child that kept the listening socket, 0: none */
-    bool accepts;   /* the launcher takes connections and closes them; else they wait, at most 16 */
+    bool accepts;   /* the launcher takes connections and closes them; else they wait */
 } FakePod;
 
 #define FAKE_POD_UID "aaaabbbb-0000-4000-8000-000000000001"
@@ -89,7 +91,7 @@ fake_pod_must(bool is_fine, const char *what)
 
 /* @dir: of any length; there is no /proc below the launcher's root, and none is needed */
 static inline int
-fake_pod_listen(const char *dir, const char *name)
+fake_pod_listen_with(const char *dir, const char *name, int backlog)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -102,9 +104,22 @@ fake_pod_listen(const char *dir, const char *name)
                   "socket path");
     (void)unlink(path);
     fake_pod_must(bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0, "bind");
-    fake_pod_must(listen(fd, 16) == 0, "listen");
+    fake_pod_must(listen(fd, backlog) == 0, "listen");
     close(dir_fd);
     return fd;
+}
+
+static inline int
+fake_pod_listen(const char *dir, const char *name)
+{
+    return fake_pod_listen_with(dir, name, FAKE_POD_BACKLOG);
+}
+
+/* On a busy machine who accepts may be late by a whole test. */
+static inline int
+fake_pod_backlog(bool accepts)
+{
+    return accepts ? SOMAXCONN : FAKE_POD_BACKLOG;
 }
 
 static inline void
@@ -136,7 +151,8 @@ fake_pod_launcher(const FakePod *pod, int ready_fd, bool leaves_listener)
     fake_pod_must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "make private");
     fake_pod_mount(pod);
     fake_pod_must(chroot(pod->root) == 0 && chdir("/") == 0, "chroot");
-    fd = fake_pod_listen("/var/run/kubevirt/sockets", "launcher-sock");
+    fd = fake_pod_listen_with(
+        "/var/run/kubevirt/sockets", "launcher-sock", fake_pod_backlog(pod->accepts));
     if (leaves_listener && fork() != 0)
         _exit(0); /* the child keeps the listening socket, whose owner is gone */
     if (leaves_listener)
