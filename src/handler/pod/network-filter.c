@@ -2,7 +2,7 @@
 
 #include "handler/pod/network-filter.h"
 
-#define SOURCE_SEPARATOR ", "
+#include "lib/vmi/nics.h"
 
 const ChJson *
 ch_network_find_named(const ChJson *list, const char *name)
@@ -22,27 +22,12 @@ find_status(const ChJson *vmi, const char *name)
     return NULL;
 }
 
-bool
-ch_network_iface_is_absent(const ChJson *iface)
-{
-    return g_strcmp0(ch_json_string_at(iface, "state"), "absent") == 0;
-}
-
-bool
-ch_network_has_source(const ChJson *status, const char *token)
-{
-    const char *sources = ch_json_string_at(status, "infoSource");
-    g_auto(GStrv) tokens = sources != NULL ? g_strsplit(sources, SOURCE_SEPARATOR, -1) : NULL;
-
-    return tokens != NULL && g_strv_contains((const char *const *)tokens, token);
-}
-
 typedef bool (*IsChosen)(const ChJson *vmi, const ChJson *iface);
 
 static bool
 is_wanted(const ChJson *vmi, const ChJson *iface)
 {
-    return !ch_network_iface_is_absent(iface);
+    return !ch_nic_is_absent(iface);
 }
 
 /* In the pod already, and not in the guest yet. */
@@ -51,8 +36,8 @@ is_to_plug(const ChJson *vmi, const ChJson *iface)
 {
     const ChJson *status = find_status(vmi, ch_json_string_at(iface, "name"));
 
-    return !ch_network_iface_is_absent(iface) && ch_network_has_source(status, "multus-status") &&
-           !ch_network_has_source(status, "domain");
+    return !ch_nic_is_absent(iface) && ch_nic_has_source(status, "multus-status") &&
+           !ch_nic_has_source(status, "domain");
 }
 
 /* No longer in the guest. */
@@ -61,8 +46,7 @@ is_to_unplug(const ChJson *vmi, const ChJson *iface)
 {
     const ChJson *status = find_status(vmi, ch_json_string_at(iface, "name"));
 
-    return ch_network_iface_is_absent(iface) && status != NULL &&
-           !ch_network_has_source(status, "domain");
+    return ch_nic_is_absent(iface) && status != NULL && !ch_nic_has_source(status, "domain");
 }
 
 bool
@@ -76,9 +60,9 @@ ch_network_awaits_guest(const ChJson *vmi)
         const char *name = ch_json_string_at(iface, "name");
         const ChJson *multus = ch_json_at(ch_network_find_named(networks, name), "multus");
 
-        if (ch_network_iface_is_absent(iface) && ch_json_has(iface, "bridge") && multus != NULL &&
+        if (ch_nic_is_absent(iface) && ch_json_has(iface, "bridge") && multus != NULL &&
             !ch_json_bool_at(multus, false, "default") &&
-            ch_network_has_source(find_status(vmi, name), "domain"))
+            ch_nic_has_source(find_status(vmi, name), "domain"))
             return true;
     }
     return false;

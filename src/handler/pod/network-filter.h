@@ -28,15 +28,9 @@ typedef struct {
 /* (transfer full): ChNetworkChoice */
 GArray *ch_network_filter(const ChJson *vmi, ChNetworkRun run);
 
-/* Whether the interface is to go: `state: absent`. */
-bool ch_network_iface_is_absent(const ChJson *iface);
-
 /* Whether the guest still has a NIC that is to go: it may not have heard that it was asked. Of
  * networks whose NICs launchers unplug: secondary ones with the bridge binding. */
 bool ch_network_awaits_guest(const ChJson *vmi);
 
 /* (nullable): the item with this name; @name may be NULL */
 const ChJson *ch_network_find_named(const ChJson *list, const char *name);
-
-/* Whether the infoSource of an interface's status has this token. @status: (nullable) */
-bool ch_network_has_source(const ChJson *status, const char *token);

@@ -7,6 +7,7 @@
 #include "lib/base/errors.h"
 #include "lib/base/quantity.h"
 #include "lib/linux/nft.h"
+#include "lib/vmi/nics.h"
 
 #define DEFAULT_CIDR_V4 "10.0.2.0/24"
 #define DEFAULT_CIDR_V6 "fd10:0:2::/120"
@@ -108,7 +109,7 @@ is_multi_queue(const ChJson *vmi, const ChJson *json, const ChJson *status)
 
     if (model != NULL && model[0] != '\0' && !g_str_equal(model, "virtio"))
         return false;
-    if (ch_network_has_source(status, "domain"))
+    if (ch_nic_has_source(status, "domain"))
         return ch_json_int_at(status, &n, "queueCount") && n > 1;
     return ch_json_bool_at(domain, false, "devices", "networkInterfaceMultiqueue") &&
            count_vcpus(domain) > 1;
@@ -246,7 +247,7 @@ read_iface(ChNetworkSpec *spec,
         return true;
     if (!check_iface(spec, &iface, network, error))
         return false;
-    iface.is_absent = ch_network_iface_is_absent(json);
+    iface.is_absent = ch_nic_is_absent(json);
     iface.custom_name = iface.is_primary ? ch_json_string_at(status, "podInterfaceName") : NULL;
     iface.cidr_v4 = text_or(ch_json_string_at(network, "pod", "vmNetworkCIDR"), DEFAULT_CIDR_V4);
     iface.cidr_v6 =

@@ -3,6 +3,7 @@
 #include "handler/reconcile/sriov-plug.h"
 
 #include "lib/base/time.h"
+#include "lib/vmi/nics.h"
 
 #define FIRST_STEP_US (3 * CH_SECOND_US)
 #define MAX_STEP_US   (600 * CH_SECOND_US)
@@ -41,14 +42,9 @@ ch_sriov_plug_is_due(const ChJson *vmi)
     for (gsize i = 0; i < ch_json_length(list); i++) {
         const ChJson *entry = ch_json_item(list, i);
         const char *name = ch_json_string_at(entry, "name");
-        const char *source = ch_json_string_at(entry, "infoSource");
-        g_auto(GStrv) tokens = NULL;
 
-        if (name == NULL || source == NULL || !is_sriov(vmi, name))
-            continue;
-        tokens = g_strsplit(source, ", ", -1);
-        if (g_strv_contains((const char *const *)tokens, "multus-status") &&
-            !g_strv_contains((const char *const *)tokens, "domain"))
+        if (name != NULL && is_sriov(vmi, name) && ch_nic_has_source(entry, "multus-status") &&
+            !ch_nic_has_source(entry, "domain"))
             return true;
     }
     return false;

@@ -4,13 +4,17 @@
 
 #include <string.h>
 
-#define NAME_CHARACTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_"
-
 bool
 ch_nic_name_is_valid(const char *name)
 {
     return name != NULL && g_ascii_isalnum(*name) && strlen(name) <= CH_NIC_MAX_NAME_BYTES &&
-           name[strspn(name, NAME_CHARACTERS)] == '\0';
+           name[strspn(name, CH_NIC_NAME_CHARACTERS)] == '\0';
+}
+
+bool
+ch_nic_is_absent(const ChJson *interface)
+{
+    return g_strcmp0(ch_json_string_at(interface, "state"), CH_NIC_ABSENT) == 0;
 }
 
 bool

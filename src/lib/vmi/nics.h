@@ -16,6 +16,17 @@
  * takes it. */
 bool ch_nic_name_is_valid(const char *name);
 
+#define CH_NIC_NAME_CHARACTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_"
+
+/* Reasons of the events that tell why a network is not plugged in, or not taken out. */
+#define CH_NIC_ATTACH_FAILED "FailedAttachNetwork"
+#define CH_NIC_DETACH_FAILED "FailedDetachNetwork"
+
+#define CH_NIC_ABSENT "absent" /* the state of an interface of the spec that is to go */
+
+/* Whether it is. @interface: (nullable) */
+bool ch_nic_is_absent(const ChJson *interface);
+
 /**
  * ch_nic_has_source:
  * @status: (nullable): an item of status.interfaces

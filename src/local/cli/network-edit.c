@@ -9,8 +9,6 @@
 #include "lib/linux/mac.h"
 #include "lib/vmi/nics.h"
 
-#define ABSENT "absent"
-
 /* --- what is asked for ------------------------------------------------------------------------ */
 
 char *
@@ -78,12 +76,6 @@ find_network(const ChJson *vmi, const char *name)
     return ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name);
 }
 
-static bool
-is_absent(const ChJson *interface)
-{
-    return g_strcmp0(ch_json_string_at(interface, "state"), ABSENT) == 0;
-}
-
 bool
 ch_vmi_has_network(const ChJson *vmi, const char *name)
 {
@@ -105,7 +97,7 @@ has_mac(const ChJson *list, const char *member, const char *mac)
 static bool
 check_free(const ChJson *vmi, const ChNetworkEdit *edit, GError **error)
 {
-    if (is_absent(find_interface(vmi, edit->name)))
+    if (ch_nic_is_absent(find_interface(vmi, edit->name)))
         return ch_fail(error,
                        CH_ERROR_EXISTS,
                        "the VM's network '%s' is just being detached: try again when it is gone, "
@@ -168,7 +160,7 @@ ch_vmi_remove_network(ChJson *vmi, const char *name, GError **error)
                        CH_ERROR_INVALID,
                        "the network '%s' is the pod's own: only secondary ones can be detached",
                        name);
-    ch_json_set_string(interface, "state", ABSENT);
+    ch_json_set_string(interface, "state", CH_NIC_ABSENT);
     return true;
 }
 
@@ -218,7 +210,7 @@ ch_network_trouble(const ChJson *vmi, const ChJson *events, const ChNetworkQuest
 {
     const ChJson *items = ch_json_at(events, "items");
     const char *uid = ch_json_string_at(vmi, "metadata", "uid");
-    const char *reason = question->attaches ? "FailedAttachNetwork" : "FailedDetachNetwork";
+    const char *reason = question->attaches ? CH_NIC_ATTACH_FAILED : CH_NIC_DETACH_FAILED;
     g_autofree char *prefix = g_strdup_printf("network '%s': ", question->name);
     int64_t newest = question->since;
     const char *message = NULL;

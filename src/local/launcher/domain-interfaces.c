@@ -10,12 +10,10 @@
 #include <string.h>
 
 #include "lib/base/errors.h"
+#include "lib/vmi/nics.h"
 #include "local/launcher/domain-internal.h"
 
 #define MAX_QUEUES 256
-
-/* libvirt drops an alias with others, and the NIC would not be known again. */
-#define NAME_CHARACTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "-_"
 
 static const char *
 find_attachment(const Kubevirt__Cmd__V1__VirtualMachineOptions *options, const char *name)
@@ -118,13 +116,14 @@ ch_domain_build_interface(const ChDomainBuild *build,
 {
     const char *name = ch_json_string_at(interface, "name");
 
-    if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
+    if (ch_nic_is_absent(interface))
         return true;
     if (name == NULL ||
         ch_json_find(ch_json_at(build->input->vmi, "spec", "networks"), "name", name) == NULL)
         return ch_fail(
             error, CH_ERROR_NOT_FOUND, "failed to find network %s", name == NULL ? "" : name);
-    if (name[strspn(name, NAME_CHARACTERS)] != '\0')
+    /* libvirt drops an alias with others, and the NIC would not be known again. */
+    if (name[strspn(name, CH_NIC_NAME_CHARACTERS)] != '\0')
         return ch_fail(error,
                        CH_ERROR_INVALID,
                        "interface %s: a name may have letters, digits, '-' and '_'",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/time.h"
+#include "local/launcher/alias.h"
 
 const ChDomainState ch_domain_state_non_existent = {"NoState", "NonExistent"};
 
@@ -355,18 +356,17 @@ build_list(const Field *field, const xmlNode *node)
     return list;
 }
 
-/* "ua-x" is the user's own "x"; what libvirt named itself has no such prefix. */
 static ChJson *
 build_alias(const xmlNode *node)
 {
     g_autofree char *name = ch_xml_dup_attribute(node, "name");
+    const char *user_name = ch_alias_user_name(name);
 
     if (name == NULL)
         return NULL;
-    const bool is_user_defined = g_str_has_prefix(name, "ua-");
     ChJson *alias = ch_json_new_object();
-    ch_json_set_string(alias, "Name", is_user_defined ? name + strlen("ua-") : name);
-    ch_json_set_bool(alias, "UserDefined", is_user_defined);
+    ch_json_set_string(alias, "Name", user_name != NULL ? user_name : name);
+    ch_json_set_bool(alias, "UserDefined", user_name != NULL);
     return alias;
 }
 

@@ -2,7 +2,7 @@
 
 #include "local/launcher/domain-stats.h"
 
-#include <string.h>
+#include "local/launcher/alias.h"
 
 typedef struct {
     const char *key;   /* in the document; KEYSet tells whether the value counts */
@@ -137,8 +137,10 @@ dup_alias(const xmlNode *xml, const char *element, const char *target)
         g_autofree char *dev = ch_xml_dup_attribute(ch_xml_child(device, "target"), "dev");
         g_autofree char *alias = ch_xml_dup_attribute(ch_xml_child(device, "alias"), "name");
 
+        const char *name = ch_alias_user_name(alias);
+
         if (g_strcmp0(dev, target) == 0 && alias != NULL)
-            return g_strdup(g_str_has_prefix(alias, "ua-") ? alias + strlen("ua-") : alias);
+            return g_strdup(name != NULL ? name : alias);
     }
     return NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "lib/base/errors.h"
 #include "lib/base/quantity.h"
+#include "local/launcher/alias.h"
 #include "local/launcher/domain-internal.h"
 
 #define NANO ((__int128)1000000000)
@@ -21,7 +22,7 @@ ch_domain_name(const char *namespace_, const char *name)
 void
 ch_domain_add_alias(xmlNode *node, const char *name)
 {
-    g_autofree char *alias = g_strconcat("ua-", name, NULL);
+    g_autofree char *alias = g_strconcat(CH_ALIAS_PREFIX, name, NULL);
 
     ch_xml_add(node, "alias", "name", alias, NULL);
 }

@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/small-file.h"
 #include "lib/linux/link-names.h"
+#include "lib/vmi/nics.h"
 #include "local/launcher/dhcp-lease.h"
 
 #define SYS_NET        "/sys/class/net"
@@ -116,7 +117,7 @@ find_interface(const ChJson *vmi, const char *name)
 static bool
 is_absent(const ChJson *vmi, const char *name)
 {
-    return g_strcmp0(ch_json_string_at(find_interface(vmi, name), "state"), "absent") == 0;
+    return ch_nic_is_absent(find_interface(vmi, name));
 }
 
 GArray *

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "lib/linux/link-names.h"
+#include "lib/vmi/nics.h"
+#include "local/launcher/alias.h"
 #include "local/launcher/xml.h"
 
-#define ALIAS_PREFIX  "ua-"
-#define MAX_NICS      256
-#define SOURCE_MULTUS "multus-status"
+#define MAX_NICS 256
 
 /* One <interface>; owned but the node. */
 typedef struct {
@@ -67,9 +67,7 @@ read_nics(const xmlNode *devices)
         g_autofree char *state = ch_xml_dup_attribute(ch_xml_child(node, "link"), "state");
         const Nic nic = {
             .node = node,
-            .name = alias != NULL && g_str_has_prefix(alias, ALIAS_PREFIX)
-                        ? g_strdup(alias + strlen(ALIAS_PREFIX))
-                        : NULL,
+            .name = g_strdup(ch_alias_user_name(alias)),
             .tap = ch_xml_dup_attribute(ch_xml_child(node, "target"), "dev"),
             .is_down = g_strcmp0(state, "down") == 0,
         };
@@ -84,7 +82,7 @@ static const xmlNode *
 find_device(xmlDoc *doc, const char *name)
 {
     const xmlNode *devices = ch_xml_child(xmlDocGetRootElement(doc), "devices");
-    g_autofree char *wanted = g_strconcat(ALIAS_PREFIX, name, NULL);
+    g_autofree char *wanted = g_strconcat(CH_ALIAS_PREFIX, name, NULL);
 
     for (const xmlNode *node = devices != NULL ? devices->children : NULL; node != NULL;
          node = node->next) {
@@ -113,20 +111,17 @@ interfaces_of(const ChJson *vmi)
 }
 
 static bool
-is_in_state(const ChJson *interface, const char *state)
+is_to_be_down(const ChJson *interface)
 {
-    return g_strcmp0(ch_json_string_at(interface, "state"), state) == 0;
+    return g_strcmp0(ch_json_string_at(interface, "state"), "down") == 0;
 }
 
 /* Whether the pod has its link. */
 static bool
 is_in_pod(const ChJson *vmi, const char *name)
 {
-    const ChJson *status = ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", name);
-    const char *text = ch_json_string_at(status, "infoSource");
-    g_auto(GStrv) sources = g_strsplit(text != NULL ? text : "", ", ", -1);
-
-    return g_strv_contains((const char *const *)sources, SOURCE_MULTUS);
+    return ch_nic_has_source(ch_json_find(ch_json_at(vmi, "status", "interfaces"), "name", name),
+                             "multus-status");
 }
 
 /* One that left the spec goes too: nothing else would take it away. */
@@ -136,7 +131,7 @@ is_to_go(const ChJson *vmi, const Nic *nic)
     const ChJson *interface = ch_json_find(interfaces_of(vmi), "name", nic->name);
     ChLinkNames names = {0};
 
-    if (interface != NULL && !is_in_state(interface, "absent"))
+    if (interface != NULL && !ch_nic_is_absent(interface))
         return false;
     ch_link_name_hashed(nic->name, names.pod_link);
     ch_link_names_derive(&names, false);
@@ -188,8 +183,8 @@ plan_nic(const ChJson *vmi, const Nic *nic, ChNicPlan *plan)
     interface = ch_json_find(interfaces_of(vmi), "name", nic->name);
     if (is_to_go(vmi, nic))
         add_change(plan->detach, nic);
-    else if (interface != NULL && !is_in_state(interface, "absent") &&
-             is_in_state(interface, "down") != nic->is_down)
+    else if (interface != NULL && !ch_nic_is_absent(interface) &&
+             is_to_be_down(interface) != nic->is_down)
         add_link_change(plan->update, nic);
 }
 
@@ -199,7 +194,7 @@ plan_attach(xmlDoc *live, const ChJson *vmi, const ChJson *interface, ChNicPlan 
     const char *name = ch_json_string_at(interface, "name");
     const xmlNode *device;
 
-    if (name == NULL || is_in_state(interface, "absent") || !is_in_pod(vmi, name) ||
+    if (name == NULL || ch_nic_is_absent(interface) || !is_in_pod(vmi, name) ||
         ch_json_has(interface, "sriov"))
         return;
     device = find_device(live, name);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/base/log.h"
+#include "local/launcher/alias.h"
 #include "local/launcher/nic-plan.h"
 
 #define MAX_QUEUES 256
@@ -79,8 +80,8 @@ bool
 ch_nic_stray_remove(virDomainPtr domain, const char *name, const char *xml)
 {
     /* libvirt's names for what it makes of an interface with the alias ua-NAME. */
-    g_autofree char *device = g_strconcat("ua-", name, NULL);
-    g_autofree char *backend = g_strconcat("hostua-", name, NULL);
+    g_autofree char *device = g_strconcat(CH_ALIAS_PREFIX, name, NULL);
+    g_autofree char *backend = g_strconcat("host" CH_ALIAS_PREFIX, name, NULL);
     g_autofree char *path = g_strconcat("/machine/peripheral/", device, NULL);
     g_autoptr(ChJson) answer = NULL;
     bool has_device;

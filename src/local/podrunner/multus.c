@@ -7,6 +7,7 @@
 #include "lib/base/errors.h"
 #include "lib/kube/names.h"
 #include "lib/linux/link-names.h"
+#include "lib/vmi/nics.h"
 
 #define DEFAULT_VERSION "0.3.1"
 #define MAX_WORD_BYTES  64
@@ -72,7 +73,7 @@ ch_multus_attachments(const ChJson *vmi)
         ChJson *attachment;
 
         if (name == NULL || !ch_json_is_object(ch_json_at(network, "multus")) ||
-            interface == NULL || g_strcmp0(ch_json_string_at(interface, "state"), "absent") == 0)
+            interface == NULL || ch_nic_is_absent(interface))
             continue;
         attachment = new_attachment(vmi, network, interface);
         if (attachment != NULL)

@@ -135,7 +135,7 @@ sync_plugged(ChPass *pass, ChJson *vmi, bool *out_is_changed, GError **error)
     if (sync_volumes(pass, vmi, out_is_changed, &failure))
         return is_good;
     if (!ch_api_is_conflict(failure))
-        ch_pass_tell(pass, "Warning", "FailedAttachVolume", failure->message);
+        ch_pass_tell(pass, "Warning", CH_VOLUME_FAILED, failure->message);
     if (is_good)
         g_propagate_error(error, g_steal_pointer(&failure));
     return false;

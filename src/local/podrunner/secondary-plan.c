@@ -7,7 +7,6 @@
 #include "lib/linux/link-names.h"
 #include "lib/vmi/nics.h"
 
-#define ABSENT           "absent"
 #define FAILED_DELS      "failedDels"
 #define SOURCE_MULTUS    "multus-status"
 #define SOURCE_DOMAIN    "domain"
@@ -60,18 +59,12 @@ find_network(const ChJson *vmi, const char *network)
     return ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", network);
 }
 
-static bool
-is_absent(const ChJson *interface)
-{
-    return g_strcmp0(ch_json_string_at(interface, "state"), ABSENT) == 0;
-}
-
 bool
 ch_secondary_is_wanted(const ChJson *vmi, const char *network)
 {
     const ChJson *interface = find_interface(vmi, network);
 
-    return interface != NULL && !is_absent(interface) &&
+    return interface != NULL && !ch_nic_is_absent(interface) &&
            ch_json_is_object(ch_json_at(find_network(vmi, network), "multus"));
 }
 
@@ -137,7 +130,7 @@ put_back(ChJson *vmi, const ChJson *attachment)
         (void)ch_json_ensure_object(interface, "bridge");
         ch_json_append(ch_json_ensure_array(devices, "interfaces"), interface);
     }
-    ch_json_set_string(interface, "state", ABSENT);
+    ch_json_set_string(interface, "state", CH_NIC_ABSENT);
     if (network == NULL) {
         network = ch_json_new_object();
         ch_json_set_string(network, "name", name);
@@ -155,7 +148,7 @@ is_over(const ChJson *vmi, const ChJson *interface, const ChJson *attachments)
 {
     const char *name = ch_json_string_at(interface, "name");
 
-    return name != NULL && is_absent(interface) &&
+    return name != NULL && ch_nic_is_absent(interface) &&
            ch_json_is_object(ch_json_at(find_network(vmi, name), "multus")) &&
            ch_json_find(attachments, "network", name) == NULL &&
            !ch_secondary_is_in_guest(vmi, name);

@@ -20,8 +20,6 @@
 #include "local/podrunner/troubles.h"
 #include "local/podrunner/vmi-network.h"
 
-#define ATTACH_FAILED     "FailedAttachNetwork"
-#define DETACH_FAILED     "FailedDetachNetwork"
 #define MAX_DEVICES_BYTES (256u << 10)
 #define PRIVATE_VOLUME    "private"           /* where the agent leaves the launcher something */
 #define AGENTS_FILE       "vif-cache-%s.json" /* of a link; the last that goes */
@@ -201,7 +199,7 @@ detach(Work *work, ChJson *attachment, GError **error)
         return false;
     }
     g_prefix_error(&failure, "given up, with its addresses freed: ");
-    note(work, ch_json_string_at(attachment, "network"), DETACH_FAILED, failure);
+    note(work, ch_json_string_at(attachment, "network"), CH_NIC_DETACH_FAILED, failure);
     ch_leases_free(env->lease_dir, record->uid, ch_json_string_at(attachment, "link"));
     return true;
 }
@@ -333,7 +331,7 @@ remove_unwanted(Work *work)
         if (!ch_troubles_have(work->secondary->resting, network) &&
             !ch_secondary_is_wanted(work->secondary->vmi, network) &&
             !unplug(work, i - 1, &failure))
-            note(work, network, DETACH_FAILED, failure);
+            note(work, network, CH_NIC_DETACH_FAILED, failure);
     }
 }
 
@@ -353,7 +351,7 @@ add_missing(Work *work)
         if (ch_json_find_index(work->list, "network", network, &index) != NULL
                 ? !keep(work, index, wish, &failure)
                 : !plug(work, wish, &failure))
-            note(work, network, ATTACH_FAILED, failure);
+            note(work, network, CH_NIC_ATTACH_FAILED, failure);
     }
 }
 
@@ -371,7 +369,7 @@ check_pod_network(Work *work)
     ch_fail(&failure,
             CH_ERROR_INVALID,
             "the pod network cannot be plugged into a VM that runs, only secondary ones can");
-    note(work, network, ATTACH_FAILED, failure);
+    note(work, network, CH_NIC_ATTACH_FAILED, failure);
 }
 
 ChJson *

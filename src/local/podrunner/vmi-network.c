@@ -191,7 +191,7 @@ ch_vmi_pod_network(const ChJson *vmi)
         const ChJson *interface = ch_json_item(interfaces, i);
         const char *name = ch_json_string_at(interface, "name");
 
-        if (g_strcmp0(ch_json_string_at(interface, "state"), "absent") != 0 && name != NULL &&
+        if (!ch_nic_is_absent(interface) && name != NULL &&
             ch_json_has(ch_json_find(ch_json_at(vmi, "spec", "networks"), "name", name), "pod"))
             return name;
     }
